@@ -1,0 +1,27 @@
+# make setup: a virtual environment with everything; the others work inside it.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: setup checks test slow bench docs
+
+setup:
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet -c constraints.txt torch==2.13.0
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
+
+checks:
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+test:
+	$(BIN)/pytest -n 2
+
+slow:
+	$(BIN)/pytest -m slow
+
+bench:
+	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+docs:
+	$(BIN)/zensical build --clean --strict

@@ -1,0 +1,187 @@
+"""What looking costs: nothing while the model runs, little when somebody asks.
+
+    python benchmarks/look.py [--full]
+
+`overhead`: forward inside `look` / outside, on ragged text. `row_ms_32k`: one exact row of one head over 32,768
+keys. `overview_ratio_8k`: a 512 x 512 max-pooled map of one head at 8,192 tokens / torch's fused forward of that
+head. `peak_mb_32k`: the memory that capturing at 32,768 tokens and asking for a row and an overview tile adds to
+the forward pass; `allowed_mb_32k` is queries, keys and values plus 64 MB. `vs_eager_4k`: time and peak memory of a
+forward pass with one head's overview and a row, over the same model materialising its weights at 4,096 tokens.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+
+import psutil
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from clearhead.attention import Call, Core, Full, Layout, MultiHead, ScaledDot, View, look
+from clearhead.models import build_encoder
+from encoder import CONFIG
+from lengths import text_lengths
+from timing import interleaved
+
+HEADS, WIDTH = 4, 64
+
+
+def overhead(rounds: int) -> float:
+    """Forward inside `look` over forward outside, on the ragged encoder of benchmarks/encoder.py."""
+    model = build_encoder(replace(CONFIG, num_layers=2)).eval()
+    lengths = text_lengths()
+    ids = torch.randint(CONFIG.vocab_size, (sum(lengths),))
+
+    def outside() -> None:
+        model(ids, Layout.of(lengths))
+
+    def inside() -> None:
+        with look(model):
+            model(ids, Layout.of(lengths))
+
+    with torch.no_grad():
+        best = interleaved({"outside": outside, "inside": inside}, rounds)
+    return best["inside"] / best["outside"]
+
+
+def view(tokens: int) -> View:
+    layout = Layout.of([tokens])
+    q, k, v = (torch.randn(tokens, HEADS, WIDTH) for _ in range(3))
+    return View(Call(q, k, v, layout, layout, Full(), ScaledDot()))
+
+
+def row_ms(tokens: int, rounds: int) -> float:
+    seen = view(tokens)
+    return interleaved({"row": lambda: seen.rows([tokens // 3], head=1)}, rounds)["row"] * 1e3
+
+
+def overview_ratio(tokens: int, rounds: int) -> tuple[float, float]:
+    """The overview against the fused forward of the head, which gets its favourite memory layout."""
+    seen = view(tokens)
+    q, k, v = (x[:, 1].contiguous()[None, None] for x in (seen.call.q, seen.call.k, seen.call.v))
+    works = {"overview": lambda: seen.overview(1), "fused": lambda: F.scaled_dot_product_attention(q, k, v)}
+    best = interleaved(works, rounds)
+    return best["overview"] / best["fused"], best["overview"] * 1e3
+
+
+class Eager(Core):
+    """Attention as it is done where the weights must be had: all of them, in memory."""
+
+    def forward(self, call: Call) -> Tensor:
+        q, k, v = (x.transpose(0, 1) for x in (call.q, call.k, call.v))
+        self.kept = torch.softmax(q @ k.transpose(1, 2) * q.shape[2] ** -0.5, dim=-1)
+        return (self.kept @ v).transpose(0, 1)
+
+
+class Peak:
+    """The process's own high-water mark of memory while inside, sampled by a thread."""
+
+    def __enter__(self) -> Peak:
+        self._process, self.most, self._stop = psutil.Process(), 0, threading.Event()
+        self.before = self._process.memory_info().rss
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def _watch(self) -> None:
+        while not self._stop.is_set():
+            self.most = max(self.most, self._process.memory_info().rss)
+            time.sleep(0.001)
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    @property
+    def mb(self) -> float:
+        return max(0, self.most - self.before) / 2**20
+
+
+def run_apart(what: str, tokens: int) -> dict[str, float]:
+    """One forward of a 256-wide, 4-head attention layer in a process of its own: seconds and peak MB."""
+    out = subprocess.run(
+        [sys.executable, __file__, "--apart", what, str(tokens)], capture_output=True, text=True, check=True
+    )
+    return json.loads(out.stdout.splitlines()[-1])
+
+
+def apart(what: str, tokens: int) -> None:
+    torch.manual_seed(0)
+    model = MultiHead(HEADS * WIDTH, HEADS, core=Eager() if what == "eager" else Core()).eval()
+    x, layout = torch.randn(tokens, HEADS * WIDTH), Layout.of([tokens])
+    with torch.no_grad():
+        model(x[:64], Layout.of([64]))
+        with Peak() as peak:
+            begin = time.perf_counter()
+            if what == "look":
+                with look(model) as seen:
+                    model(x, layout)
+                seen["attention"].rows([tokens // 3], head=1)
+                last = slice(tokens - tokens // 4, tokens)
+                seen["attention"].tile(1, last, last, size=(256, 256)) if tokens > 8192 else seen["attention"].overview(
+                    1
+                )
+            else:
+                model(x, layout)
+            seconds = time.perf_counter() - begin
+    print(json.dumps({"seconds": seconds, "mb": peak.mb}))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--full", action="store_true", help="more rounds, a few minutes")
+    parser.add_argument("--apart", nargs=2, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.apart:
+        apart(args.apart[0], int(args.apart[1]))
+        return
+    torch.manual_seed(0)
+    many = 5 if args.full else 1
+    with torch.no_grad():
+        slower = overhead(30 * many)
+        print(f"forward inside look / outside: {slower:.3f}", flush=True)
+        row = row_ms(32_768, 20 * many)
+        print(f"one row of 32,768 keys: {row:.2f} ms", flush=True)
+        ratio, milliseconds = overview_ratio(8_192, 4 * many)
+        print(
+            f"512 x 512 overview of 8,192 tokens: {milliseconds:.0f} ms, {ratio:.2f} of the fused forward", flush=True
+        )
+    plain = [run_apart("plain", 32_768) for _ in range(many)]
+    looked = [run_apart("look", 32_768) for _ in range(many)]
+    extra = min(r["mb"] for r in looked) - min(r["mb"] for r in plain)
+    allowed = 3 * 32_768 * HEADS * WIDTH * 4 / 2**20 + 64
+    print(f"extra memory at 32,768 tokens: {extra:.0f} MB of {allowed:.0f} allowed", flush=True)
+    eager = [run_apart("eager", 4_096) for _ in range(3 * many)]
+    ours = [run_apart("look", 4_096) for _ in range(3 * many)]
+    best = {
+        name: {key: min(r[key] for r in runs) for key in ("seconds", "mb")}
+        for name, runs in (("eager", eager), ("look", ours))
+    }
+    print(f"4,096 tokens, eager {best['eager']}, look {best['look']}")
+    versus = {
+        "time": round(best["look"]["seconds"] / best["eager"]["seconds"], 3),
+        "memory": round(best["look"]["mb"] / best["eager"]["mb"], 3),
+    }
+    print(
+        json.dumps(
+            {
+                "overhead": round(slower, 3),
+                "row_ms_32k": round(row, 2),
+                "overview_ratio_8k": round(ratio, 3),
+                "peak_mb_32k": round(extra, 1),
+                "vs_eager_4k": versus,
+                "allowed_mb_32k": allowed,
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

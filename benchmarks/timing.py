@@ -1,0 +1,22 @@
+"""Timing beside a peer on a noisy machine: interleaved, best of several, as ratios."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+
+def interleaved(works: dict[str, Callable[[], object]], rounds: int, *, budget: float = 60.0) -> dict[str, float]:
+    """The best time of each work in seconds, all of them taking turns; stops early when the budget is spent."""
+    best = dict.fromkeys(works, float("inf"))
+    for work in works.values():
+        work()
+    begin = time.perf_counter()
+    for _ in range(rounds):
+        for name, work in works.items():
+            start = time.perf_counter()
+            work()
+            best[name] = min(best[name], time.perf_counter() - start)
+        if time.perf_counter() - begin > budget:
+            break
+    return best

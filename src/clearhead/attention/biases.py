@@ -1,0 +1,44 @@
+"""Biases: a number added to the score of a pair, by head and position, before the softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+Bias = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""(sequence, query position, key position), each broadcasting to (b, T, S), to (b or 1, H, T, S)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Relative:
+    """A bias of the signed distance alone: a table for near keys, its last entry plus a straight line beyond.
+
+    With an empty line it is T5's bias, with an empty table it is ALiBi. Both tensors may carry gradients.
+    """
+
+    table: Tensor  # (H, 2 R + 1): entry R + d is for the key at distance d from its query
+    slopes: Tensor  # (H,): added as slope * |distance|
+
+    def __call__(self, sequence: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        distance = key - query  # (b, T, S)
+        near = self.table[:, self.entries(distance)].movedim(0, -3)  # (b, H, T, S)
+        return near + self.slopes.view(-1, 1, 1) * distance.abs().unsqueeze(-3)
+
+    def heads(self, which: slice) -> Relative:
+        """The bias of some heads alone."""
+        return Relative(self.table[which], self.slopes[which])
+
+    def entries(self, distance: Tensor) -> Tensor:
+        """The table's column for each distance."""
+        reach = self.table.shape[1] // 2
+        return distance.clamp(-reach, reach) + reach
+
+    def backward(self, grad: Tensor, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
+        """Gradients of (table, slopes) from those of the scores, (b, H, T, S), for position tensors as in a call."""
+        distance = (key - query).expand(grad.shape[0], grad.shape[2], grad.shape[3])
+        per_head = grad.to(self.table.dtype).transpose(0, 1).reshape(self.table.shape[0], -1)  # (H, b T S)
+        table = torch.zeros_like(self.table).index_add_(1, self.entries(distance).reshape(-1), per_head)
+        return table, per_head @ distance.abs().reshape(-1).to(per_head.dtype)

@@ -1,0 +1,91 @@
+"""Call: everything one attention needs, in one record. Kernels run it; `look` keeps it and asks it later."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from clearhead.attention.biases import Bias
+from clearhead.attention.layout import Layout
+from clearhead.attention.masks import Mask
+from clearhead.attention.scores import Score
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """Projected queries, keys and values with their layouts, and the parts that turn them into weights.
+
+    Query head h reads key head h // (H // G): with G < H this is grouped-query attention.
+    """
+
+    q: Tensor  # (N, H, K), prepared by the score
+    k: Tensor  # (M, G, K), prepared by the score
+    v: Tensor  # (M, G, V)
+    layout_q: Layout
+    layout_k: Layout
+    mask: Mask
+    score: Score
+    bias: Bias | None = None
+
+    @property
+    def scale(self) -> float | None:
+        """The factor on q·k, or None where the score is not a dot product."""
+        return self.score.scale(self.q.shape[2])
+
+    @property
+    def num_heads(self) -> int:
+        return self.q.shape[1]
+
+    @property
+    def repeats(self) -> int:
+        """How many query heads share a key head."""
+        return self.q.shape[1] // max(self.k.shape[1], 1)
+
+    @property
+    def needs_grad(self) -> bool:
+        """Will somebody differentiate this call?"""
+        if not torch.is_grad_enabled():
+            return False
+        held = [self.q, self.k, self.v, *self.score.parameters(), *bias_tensors(self.bias)]
+        return any(t.requires_grad for t in held)
+
+    def detached(self) -> Call:
+        """The same call outside the graph: shared memory, no copy."""
+        return replace(self, q=self.q.detach(), k=self.k.detach(), v=self.v.detach())
+
+    def nothing(self, count: int) -> Tensor:
+        """`count` outputs of zero, (count, H, V), that still belong to the graph: an empty batch runs backward too."""
+        tie = self.q[:0].sum() + self.k[:0].sum() + self.v[:0].sum()
+        return tie.expand(count, self.num_heads, self.v.shape[2])
+
+    def check(self) -> Call:
+        """Refuse shapes that do not fit, naming them; returns itself."""
+        q, k, v = tuple(self.q.shape), tuple(self.k.shape), tuple(self.v.shape)
+        if not len(q) == len(k) == len(v) == 3:
+            raise ValueError(f"queries, keys and values are (tokens, heads, width); got {q}, {k}, {v}")
+        if k[:2] != v[:2] or q[2] != k[2]:
+            raise ValueError(
+                f"queries {q}, keys {k} and values {v} do not fit: keys and values share tokens and heads, "
+                "queries and keys share the width"
+            )
+        if q[1] % max(k[1], 1):
+            raise ValueError(f"{q[1]} query heads cannot share {k[1]} key heads evenly")
+        for x, layout, what in ((q, self.layout_q, "queries"), (k, self.layout_k, "keys")):
+            if x[0] != layout.num_tokens:
+                raise ValueError(f"{x[0]} {what} but their layout holds {layout.num_tokens} tokens")
+        if self.layout_q.num_sequences != self.layout_k.num_sequences:
+            raise ValueError(
+                f"queries come in {self.layout_q.num_sequences} sequences and keys in "
+                f"{self.layout_k.num_sequences}: sequence i attends to sequence i, so the counts must be equal"
+            )
+        return self
+
+
+def bias_tensors(bias: Bias | None) -> list[Tensor]:
+    """The tensors a bias may learn."""
+    if bias is None:
+        return []
+    held = getattr(bias, "__dict__", {}).values()
+    return [t for t in held if isinstance(t, Tensor)]

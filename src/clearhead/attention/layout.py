@@ -1,0 +1,174 @@
+"""Layout: where each sequence of a ragged batch begins, and at which position it starts to count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Layout:
+    """The sequences of a token matrix `x: (N, ...)`, laid one after another without padding.
+
+    `offsets[i] : offsets[i + 1]` are the rows of sequence `i`; `starts[i]` is the position of its
+    first token, so that a chunk or a cached step knows where it stands instead of guessing from
+    shapes. Make one with `Layout.of(lengths)` or `Layout.equal(count, length)`; it never changes.
+
+    The tensors are what a traced model reads. `sizes` and `firsts` are the same facts on the host,
+    for planning; traced code must not touch them, or every new batch shape would be a new graph.
+    """
+
+    offsets: Tensor  # (B + 1,) int64
+    starts: Tensor  # (B,) int64
+    positions: Tensor  # (N,) int64: starts[i], starts[i] + 1, ... for each sequence
+    sequence_ids: Tensor  # (N,) int64: which sequence a row belongs to
+    length: int | None = None  # set when every sequence is known to have this length
+
+    @staticmethod
+    def of(
+        lengths: Sequence[int] | Tensor,
+        starts: Sequence[int] | Tensor | None = None,
+        device: torch.device | str | None = None,
+    ) -> Layout:
+        """The layout of sequences with these lengths, counting from `starts` (0 by default)."""
+        sizes = tuple(int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths))
+        firsts = (
+            (0,) * len(sizes)
+            if starts is None
+            else tuple(int(n) for n in (starts.tolist() if isinstance(starts, Tensor) else starts))
+        )
+        if any(n < 0 for n in sizes):
+            raise ValueError(f"a sequence cannot have length {min(sizes)}: lengths are 0 or more")
+        if len(firsts) != len(sizes):
+            raise ValueError(f"{len(sizes)} lengths but {len(firsts)} starts: give one start per sequence, or none")
+        if any(n < 0 for n in firsts):
+            raise ValueError(f"a sequence cannot start at position {min(firsts)}: positions count from 0")
+        count = torch.tensor(sizes, dtype=torch.int64)
+        start = torch.tensor(firsts, dtype=torch.int64)
+        offsets = torch.zeros(len(sizes) + 1, dtype=torch.int64)
+        torch.cumsum(count, 0, out=offsets[1:])
+        ids = torch.repeat_interleave(torch.arange(len(sizes)), count)
+        positions = torch.arange(len(ids)) - offsets[ids] + start[ids]
+        length = sizes[0] if sizes and all(n == sizes[0] for n in sizes) else None
+        layout = Layout(offsets.to(device), start.to(device), positions.to(device), ids.to(device), length)
+        layout.__dict__["sizes"] = sizes  # known here: spare the device a round trip later
+        layout.__dict__["firsts"] = firsts
+        return layout
+
+    @staticmethod
+    def equal(count: int, length: int, device: torch.device | str | None = None) -> Layout:
+        """`count` sequences of one `length`. Traceable: both may be symbolic under `torch.export`."""
+        rows = torch.arange(count * length, device=device)
+        return Layout(
+            offsets=torch.arange(count + 1, device=device) * length,
+            starts=torch.zeros(count, dtype=torch.int64, device=device),
+            positions=rows % max(length, 1),
+            sequence_ids=rows // max(length, 1),
+            length=length,
+        )
+
+    @property
+    def num_tokens(self) -> int:
+        """N, the rows of the token matrix."""
+        return self.positions.shape[0]
+
+    @property
+    def num_sequences(self) -> int:
+        """B, the sequences in the batch."""
+        return self.starts.shape[0]
+
+    @property
+    def lengths(self) -> Tensor:
+        """The length of each sequence, (B,)."""
+        return self.offsets[1:] - self.offsets[:-1]
+
+    @property
+    def device(self) -> torch.device:
+        return self.offsets.device
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The lengths on the host."""
+        return tuple(self.lengths.tolist())
+
+    @cached_property
+    def firsts(self) -> tuple[int, ...]:
+        """The starts on the host."""
+        return tuple(self.starts.tolist())
+
+    @property
+    def max_len(self) -> int:
+        """The longest sequence; 0 when there is none."""
+        return max(self.sizes, default=0)
+
+    @property
+    def end(self) -> int:
+        """One past the highest position any sequence reaches."""
+        return max((s + n for s, n in zip(self.firsts, self.sizes, strict=True) if n), default=0)
+
+    def rows(self, sequence: int) -> slice:
+        """The rows of one sequence in the token matrix."""
+        if not -self.num_sequences <= sequence < self.num_sequences:
+            raise ValueError(f"there is no sequence {sequence}: the batch holds {self.num_sequences}")
+        begin, stop = self.offsets[sequence % self.num_sequences :][:2].tolist()
+        return slice(begin, stop)
+
+    def split(self, x: Tensor) -> tuple[Tensor, ...]:
+        """The token matrix as one view per sequence, (T_i, ...) each."""
+        return x.split(list(self.sizes))
+
+    def select(self, sequences: Sequence[int]) -> Layout:
+        """The layout of only these sequences, in this order (repeats allowed)."""
+        picked = Layout.of([self.sizes[i] for i in sequences], [self.firsts[i] for i in sequences])
+        return picked.to(self.device)
+
+    def tokens(self, sequences: Sequence[int]) -> Tensor:
+        """The row numbers that these sequences occupy, in this order: `x[layout.tokens(s)]` follows `select(s)`."""
+        offsets = self.offsets.tolist()
+        parts = [torch.arange(offsets[i], offsets[i + 1]) for i in sequences]
+        return torch.cat(parts).to(self.device) if parts else torch.zeros(0, dtype=torch.int64, device=self.device)
+
+    def pad(self, x: Tensor, value: float = 0.0) -> Tensor:
+        """Token matrix (N, ...) to a padded (B, T, ...), for tools that want a rectangle."""
+        dense = x.new_full((self.num_sequences, self.max_len, *x.shape[1:]), value)
+        dense[self.sequence_ids, self.positions - self.starts[self.sequence_ids]] = x
+        return dense
+
+    def unpad(self, dense: Tensor) -> Tensor:
+        """A padded (B, T, ...) back to the token matrix (N, ...)."""
+        return dense[self.sequence_ids, self.positions - self.starts[self.sequence_ids]]
+
+    @cached_property
+    def time_major(self) -> tuple[Tensor, Tensor]:
+        """Rows and batch sizes as `PackedSequence` wants them: step by step, longest sequence first.
+
+        `x[rows]` is the packed data; the inverse permutation `rows.argsort()` brings it back.
+        """
+        order = sorted(range(self.num_sequences), key=lambda i: -self.sizes[i])
+        rank = torch.empty(self.num_sequences, dtype=torch.int64)
+        rank[order] = torch.arange(self.num_sequences)
+        rank = rank.to(self.device)
+        step = self.positions - self.starts[self.sequence_ids]
+        rows = torch.argsort(step * max(self.num_sequences, 1) + rank[self.sequence_ids])
+        alive = torch.bincount(step, minlength=self.max_len)  # (max_len,) sequences still running at each step
+        return rows, alive.cpu()
+
+    def to(self, device: torch.device | str | None) -> Layout:
+        """The same layout with its tensors on `device`."""
+        if device is None or torch.device(device) == self.device:
+            return self
+        moved = Layout(
+            self.offsets.to(device), self.starts.to(device), self.positions.to(device),
+            self.sequence_ids.to(device), self.length,
+        )  # fmt: skip
+        moved.__dict__.update({k: v for k, v in self.__dict__.items() if k in ("sizes", "firsts")})
+        return moved
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(map(str, self.sizes[:6])) + (", ..." if self.num_sequences > 6 else "")
+        begun = f", starts={list(self.firsts[:6])}" if any(self.firsts) else ""
+        return f"Layout({self.num_tokens} tokens in {self.num_sequences} sequences: {sizes}{begun})"

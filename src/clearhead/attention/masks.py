@@ -1,0 +1,286 @@
+"""Masks: predicates that say which key a query may attend to. True = may attend.
+
+A mask answers for positions inside one sequence (separate documents are separate sequences, not a
+mask). It combines with `&` and `|`, and it can tell a kernel what it knows about whole rectangles
+of positions, so that blocks are skipped or taken without a mask. Subclass `Mask` and write `allows`
+for a rule of your own; `covers` and `touches` are then optional speed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Limit = int | None  # None: no limit
+
+
+class Mask:
+    """A predicate over (sequence, query position, key position)."""
+
+    def allows(self, sequence: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        """Which pairs may attend: bool, of the broadcast shape of three integer tensors."""
+        raise TypeError(f"{type(self).__name__} is a mask without a rule: write its `allows`")
+
+    def covers(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
+        """Is every pair of queries [q_lo, q_hi) and keys [k_lo, k_hi) allowed? False when unsure.
+
+        Takes ints, or integer tensors for many rectangles at once.
+        """
+        return False
+
+    def touches(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
+        """Is any pair of that rectangle allowed? True when unsure."""
+        return True
+
+    @property
+    def band(self) -> tuple[Limit, Limit]:
+        """How far a query sees to the left and to the right; None is without limit."""
+        return None, None
+
+    def __and__(self, other: Mask) -> Mask:
+        return And(self, other)
+
+    def __or__(self, other: Mask) -> Mask:
+        return Or(self, other)
+
+    def to(self, device: torch.device | str) -> Mask:
+        """The same mask with its per-sequence data on `device`."""
+        if not hasattr(self, "__dataclass_fields__"):
+            return self
+        held = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        moved = {k: v.to(device) if isinstance(v, (Tensor, Mask)) else v for k, v in held.items()}
+        return self if all(moved[k] is held[k] for k in held) else type(self)(**moved)
+
+
+@dataclass(frozen=True, eq=False)
+class Full(Mask):
+    """Every query sees every key."""
+
+    def allows(self, sequence: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        shape = torch.broadcast_shapes(sequence.shape, query.shape, key.shape)
+        return torch.ones(shape, dtype=torch.bool, device=query.device)
+
+    def covers(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
+        return q_lo == q_lo
+
+    def __and__(self, other: Mask) -> Mask:
+        return other
+
+    def __or__(self, other: Mask) -> Mask:
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Causal(Mask):
+    """A query sees itself and what came before."""
+
+    def allows(self, sequence: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        return (key <= query) & (sequence == sequence)
+
+    def covers(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
+        return k_hi - 1 <= q_lo
+
+    def touches(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
+        return k_lo <= q_hi - 1
+
+    @property
+    def band(self) -> tuple[Limit, Limit]:
+        return None, 0
+
+
+@dataclass(frozen=True, eq=False)
+class Window(Mask):
+    """A query sees `left` positions before itself and `right` after (Longformer, section 3.1)."""
+
+    left: int
+    right: int
+
+    def __post_init__(self) -> None:
+        if self.left < 0 or self.right < 0:
+            raise ValueError(f"Window({self.left}, {self.right}): both reaches are 0 or more")
+
+    def allows(self, sequence: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        return (key >= query - self.left) & (key <= query + self.right) & (sequence == sequence)
+
+    def covers(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
+        return (k_lo >= q_hi - 1 - self.left) & (k_hi - 1 <= q_lo + self.right)
+
+    def touches(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
+        return (k_hi - 1 >= q_lo - self.left) & (k_lo <= q_hi - 1 + self.right)
+
+    @property
+    def band(self) -> tuple[Limit, Limit]:
+        return self.left, self.right
+
+
+def _least_most(data: int | Tensor) -> tuple[int, int]:
+    if not isinstance(data, Tensor):
+        return data, data
+    return (int(data.min()), int(data.max())) if data.numel() else (0, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Global(Mask):
+    """The first tokens of a sequence see all and are seen by all; `first` is one count or one per sequence, (B,)."""
+
+    first: int | Tensor
+
+    def allows(self, sequence: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        first = self.first[sequence] if isinstance(self.first, Tensor) else self.first
+        return ((query < first) | (key < first)) & (sequence == sequence)
+
+    def covers(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
+        least, _ = _least_most(self.first)
+        return (q_hi <= least) | (k_hi <= least)
+
+    def touches(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
+        _, most = _least_most(self.first)
+        return (q_lo < most) | (k_lo < most)
+
+
+@dataclass(frozen=True, eq=False)
+class Prefix(Mask):
+    """Causal, but the first `lengths[i]` tokens of sequence i are seen by every query (T5, section 3.2.2)."""
+
+    lengths: Tensor  # (B,)
+
+    def allows(self, sequence: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        return (key < self.lengths[sequence]) | (key <= query)
+
+    def covers(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
+        least, _ = _least_most(self.lengths)
+        return (k_hi <= least) | (k_hi - 1 <= q_lo)
+
+    def touches(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
+        _, most = _least_most(self.lengths)
+        return (k_lo < most) | (k_lo <= q_hi - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Explicit(Mask):
+    """A mask written out, (B, T, S) by position, for inputs that arrive padded; size 1 broadcasts."""
+
+    grid: Tensor  # (B or 1, T or 1, S or 1) bool
+
+    def allows(self, sequence: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        b, t, s = self.grid.shape
+        return self.grid[
+            sequence if b > 1 else torch.zeros_like(sequence),
+            query if t > 1 else torch.zeros_like(query),
+            key if s > 1 else torch.zeros_like(key),
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class And(Mask):
+    """Both masks allow."""
+
+    one: Mask
+    two: Mask
+
+    def allows(self, sequence: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        return self.one.allows(sequence, query, key) & self.two.allows(sequence, query, key)
+
+    def covers(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
+        return self.one.covers(q_lo, q_hi, k_lo, k_hi) & self.two.covers(q_lo, q_hi, k_lo, k_hi)
+
+    def touches(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
+        return self.one.touches(q_lo, q_hi, k_lo, k_hi) & self.two.touches(q_lo, q_hi, k_lo, k_hi)
+
+    @property
+    def band(self) -> tuple[Limit, Limit]:
+        (l1, r1), (l2, r2) = self.one.band, self.two.band
+        return _narrower(l1, l2), _narrower(r1, r2)
+
+
+@dataclass(frozen=True, eq=False)
+class Or(Mask):
+    """Either mask allows."""
+
+    one: Mask
+    two: Mask
+
+    def allows(self, sequence: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        return self.one.allows(sequence, query, key) | self.two.allows(sequence, query, key)
+
+    def covers(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
+        return self.one.covers(q_lo, q_hi, k_lo, k_hi) | self.two.covers(q_lo, q_hi, k_lo, k_hi)
+
+    def touches(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
+        return self.one.touches(q_lo, q_hi, k_lo, k_hi) | self.two.touches(q_lo, q_hi, k_lo, k_hi)
+
+    @property
+    def band(self) -> tuple[Limit, Limit]:
+        (l1, r1), (l2, r2) = self.one.band, self.two.band
+        return _wider(l1, l2), _wider(r1, r2)
+
+
+def _narrower(a: Limit, b: Limit) -> Limit:
+    return b if a is None else a if b is None else min(a, b)
+
+
+def _wider(a: Limit, b: Limit) -> Limit:
+    return None if a is None or b is None else max(a, b)
+
+
+# A traced graph carries tensors and text, not objects: a mask crosses into an operator as words and tensors.
+
+
+def encode(mask: Mask) -> tuple[str, list[Tensor]]:
+    """A built-in mask as prefix-notation words and the per-sequence tensors they use, in order."""
+    match mask:
+        case Full():
+            return "full", []
+        case Causal():
+            return "causal", []
+        case Window():
+            return f"window {mask.left} {mask.right}", []
+        case Global():
+            if isinstance(mask.first, Tensor):
+                return "global_each", [mask.first]
+            return f"global {mask.first}", []
+        case Prefix():
+            return "prefix", [mask.lengths]
+        case Explicit():
+            return "explicit", [mask.grid]
+        case And() | Or():
+            (a, first), (b, second) = encode(mask.one), encode(mask.two)
+            return f"{'and' if isinstance(mask, And) else 'or'} {a} {b}", first + second
+        case _:
+            raise ValueError(
+                f"{type(mask).__name__} is a mask of your own and cannot enter a compiled graph: "
+                "combine the built-in masks, or run the model without torch.compile"
+            )
+
+
+def decode(words: str, tensors: list[Tensor]) -> Mask:
+    """The mask that `encode` wrote down."""
+    stream, data = iter(words.split()), iter(tensors)
+
+    def read() -> Mask:
+        match next(stream):
+            case "full":
+                return Full()
+            case "causal":
+                return Causal()
+            case "window":
+                return Window(int(next(stream)), int(next(stream)))
+            case "global":
+                return Global(int(next(stream)))
+            case "global_each":
+                return Global(next(data))
+            case "prefix":
+                return Prefix(next(data))
+            case "explicit":
+                return Explicit(next(data))
+            case "and":
+                return And(read(), read())
+            case "or":
+                return Or(read(), read())
+            case word:
+                raise ValueError(f"{word!r} is not a mask")
+
+    return read()

@@ -1,0 +1,5 @@
+"""The `clearhead` command: one file a command."""
+
+from clearhead.cli.main import app
+
+__all__ = ["app"]

@@ -1,0 +1,36 @@
+"""The table of commands."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from clearhead import __version__
+from clearhead.cli.doctor import doctor
+
+app = typer.Typer(
+    name="clearhead",
+    help="Attention models with nothing hidden.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"clearhead {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Attention models with nothing hidden."""
+
+
+app.command()(doctor)

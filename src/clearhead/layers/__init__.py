@@ -1,0 +1,25 @@
+"""The bricks between the tokens and the model: positions, norms, feed-forward layers, embeddings, blocks, pooling."""
+
+from clearhead.layers.blocks import Around, Block
+from clearhead.layers.embeddings import Embedding
+from clearhead.layers.feedforward import ACTIVATIONS, FeedForward, Gated
+from clearhead.layers.norms import NORMS, make_norm
+from clearhead.layers.pooling import POOLINGS
+from clearhead.layers.positions import ALiBi, Learned, Rotary, Sinusoidal, T5Relative
+
+__all__ = [
+    "ACTIVATIONS",
+    "NORMS",
+    "POOLINGS",
+    "ALiBi",
+    "Around",
+    "Block",
+    "Embedding",
+    "FeedForward",
+    "Gated",
+    "Learned",
+    "Rotary",
+    "Sinusoidal",
+    "T5Relative",
+    "make_norm",
+]

@@ -1,0 +1,52 @@
+"""Embeddings: token ids to vectors, with positions and segments added where the model has them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+from clearhead.attention import Layout
+
+
+class Embedding(nn.Module):
+    """Tokens, plus positions, plus segments; then a norm and dropout (Devlin et al. 2019, figure 2).
+
+    `positions` is a brick that gives (N, D) for a layout, or None where order enters elsewhere.
+    """
+
+    def __init__(
+        self,
+        tokens: nn.Embedding,
+        *,
+        positions: Callable[[Layout], Tensor] | None = None,
+        segments: nn.Embedding | None = None,
+        norm: nn.Module | None = None,
+        dropout: float = 0.0,
+        scaled: bool = False,
+    ) -> None:
+        super().__init__()
+        self.tokens = tokens
+        self.positions = positions
+        self.segments = segments
+        self.norm = norm
+        self.dropout = nn.Dropout(dropout)
+        self.scale = math.sqrt(tokens.embedding_dim) if scaled else 1.0  # Vaswani et al. 2017, section 3.4
+
+    def forward(self, ids: Tensor, layout: Layout, segments: Tensor | None = None) -> Tensor:
+        """Ids (N,) and, where the model has them, segment ids (N,) to (N, D)."""
+        if ids.shape[0] != layout.num_tokens:
+            raise ValueError(f"{ids.shape[0]} token ids, but the layout holds {layout.num_tokens} tokens")
+        x = self.tokens(ids)
+        if self.scale != 1.0:
+            x = x * self.scale
+        if self.positions is not None:
+            x = x + self.positions(layout)
+        if self.segments is not None:
+            x = x + (self.segments.weight[0] if segments is None else self.segments(segments))
+        elif segments is not None:
+            raise ValueError("segments were given, but this model has no segment embeddings")
+        if self.norm is not None:
+            x = self.norm(x)
+        return self.dropout(x)

@@ -1,0 +1,19 @@
+"""Norms: keep the values of a token in range, by its own mean and spread or by its size alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import nn
+
+NORMS: dict[str, Callable[..., nn.Module]] = {
+    "layer": nn.LayerNorm,  # Ba et al. 2016
+    "rms": nn.RMSNorm,  # Zhang and Sennrich 2019
+}
+
+
+def make_norm(name: str, width: int, eps: float) -> nn.Module:
+    """A norm over tokens of this width."""
+    if name not in NORMS:
+        raise ValueError(f"there is no norm {name!r}: choose {', '.join(NORMS)}")
+    return NORMS[name](width, eps=eps)

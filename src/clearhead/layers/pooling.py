@@ -1,0 +1,48 @@
+"""Pooling: one vector per sequence from the vectors of its tokens. A sequence without tokens gives zeros."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from clearhead.attention import Layout
+
+
+def first(x: Tensor, layout: Layout) -> Tensor:
+    """The first token of each sequence, (B, D)."""
+    begins = layout.offsets[:-1].clamp_max(max(x.shape[0] - 1, 0))
+    taken = x.index_select(0, begins) if x.shape[0] else x.new_zeros(layout.num_sequences, x.shape[1]) + x.sum()
+    return taken.masked_fill((layout.lengths == 0).unsqueeze(1), 0.0)
+
+
+def mean(x: Tensor, layout: Layout) -> Tensor:
+    """The average of each sequence's tokens, (B, D)."""
+    total = x.new_zeros(layout.num_sequences, x.shape[1], dtype=torch.promote_types(x.dtype, torch.float32))
+    total = total.index_add(0, layout.sequence_ids, x.to(total.dtype))
+    return (total / layout.lengths.clamp_min(1).unsqueeze(1)).to(x.dtype)
+
+
+def largest(x: Tensor, layout: Layout) -> Tensor:
+    """The largest value of each coordinate, (B, D)."""
+    return _extreme(x, layout, "amax")
+
+
+def smallest(x: Tensor, layout: Layout) -> Tensor:
+    """The smallest value of each coordinate, (B, D)."""
+    return _extreme(x, layout, "amin")
+
+
+def _extreme(x: Tensor, layout: Layout, how: str) -> Tensor:
+    empty = x.new_zeros(layout.num_sequences, x.shape[1])
+    ids = layout.sequence_ids.unsqueeze(1).expand_as(x)
+    return empty.scatter_reduce(0, ids, x, reduce=how, include_self=False)
+
+
+POOLINGS: dict[str, Callable[[Tensor, Layout], Tensor]] = {
+    "first": first,
+    "mean": mean,
+    "max": largest,
+    "min": smallest,
+}
