@@ -57,7 +57,8 @@ class Call:
 
     def nothing(self, count: int) -> Tensor:
         """`count` outputs of zero, (count, H, V), that still belong to the graph: an empty batch runs backward too."""
-        tie = self.q[:0].sum() + self.k[:0].sum() + self.v[:0].sum()
+        held = (self.q, self.k, self.v, *self.score.parameters(), *bias_tensors(self.bias))
+        tie = sum((t.reshape(-1)[:0].sum() for t in held), start=self.q.new_zeros(()))
         return tie.expand(count, self.num_heads, self.v.shape[2])
 
     def check(self) -> Call:

@@ -53,7 +53,7 @@ class Layout:
         torch.cumsum(count, 0, out=offsets[1:])
         ids = torch.repeat_interleave(torch.arange(len(sizes)), count)
         positions = torch.arange(len(ids)) - offsets[ids] + start[ids]
-        length = sizes[0] if sizes and all(n == sizes[0] for n in sizes) else None
+        length = max(sizes, default=0) if len(set(sizes)) <= 1 else None
         layout = Layout(offsets.to(device), start.to(device), positions.to(device), ids.to(device), length)
         layout.__dict__["sizes"] = sizes  # known here: spare the device a round trip later
         layout.__dict__["firsts"] = firsts

@@ -77,24 +77,27 @@ class Cutter:
                     yield Piece(b, heads, t, slice(s0, s1), fused, flagged, hidden, minus, dead, whole, number)
                     number += 1
 
-    def positions(self, group: Group, b: slice, t: slice, s: slice) -> tuple[Tensor, Tensor, Tensor]:
+    def positions(
+        self, group: Group, b: slice, t: slice, s: slice, within: bool = True
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Sequence numbers (b, 1, 1), query positions (b, t, 1) and key positions (b, 1, s) of a rectangle.
 
-        Sequences that count alike share one line of positions.
+        Sequences that count alike share one line of positions. `within` keeps padding inside its sequence, for
+        rules that look positions up in a table.
         """
-        device = self.layout_q.device
         members = group.members[b]
-        first_q = [self.layout_q.firsts[i] for i in members]
-        first_k = [self.layout_k.firsts[i] for i in members]
-        if len(set(first_q)) == len(set(first_k)) == 1:
-            first_q, first_k = first_q[:1], first_k[:1]
-        at_q = torch.tensor(first_q, device=device).view(-1, 1, 1) + torch.arange(t.start, t.stop, device=device).view(
-            1, -1, 1
-        )
-        at_k = torch.tensor(first_k, device=device).view(-1, 1, 1) + torch.arange(s.start, s.stop, device=device).view(
-            1, 1, -1
-        )
-        return torch.tensor(members, device=device).view(-1, 1, 1), at_q, at_k
+        at_q = self._line(self.layout_q, members, t, within)
+        at_k = self._line(self.layout_k, members, s, within)
+        return torch.tensor(members, device=at_q.device).view(-1, 1, 1), at_q.unsqueeze(2), at_k.unsqueeze(1)
+
+    def _line(self, layout: Layout, members: tuple[int, ...], which: slice, within: bool) -> Tensor:
+        """Positions of some rows of each member, (b or 1, rows)."""
+        first = torch.tensor([layout.firsts[i] for i in members], device=layout.device).view(-1, 1)
+        row = torch.arange(which.start, which.stop, device=layout.device).view(1, -1)
+        sizes = [layout.sizes[i] for i in members]
+        if within and min(sizes) < which.stop:
+            return first + torch.minimum(row, torch.tensor(sizes, device=layout.device).view(-1, 1) - 1)
+        return (first[:1] if bool((first == first[0]).all()) else first) + row
 
     def _is_full(self, group: Group) -> bool:
         """May every query of the group attend to every key of its block?"""
@@ -126,7 +129,7 @@ class Cutter:
 
     def _hidden(self, group: Group, b: slice, t: slice, s: slice, causal: bool) -> tuple[Tensor, Tensor | None]:
         """What is hidden in a rectangle, and the rows that see nothing at all: those are opened, to be zeroed after."""
-        ids, at_q, at_k = self.positions(group, b, t, s)
+        ids, at_q, at_k = self.positions(group, b, t, s, within=not causal)
         sizes = [self.layout_k.sizes[i] for i in group.members[b]]
         foreign = None
         if min(sizes) < s.stop and not causal:
@@ -134,8 +137,8 @@ class Cutter:
             foreign = (column >= torch.tensor(sizes, device=ids.device).view(-1, 1, 1)).unsqueeze(1)  # (b, 1, 1, s)
             if isinstance(self.mask, Full):
                 return foreign, None
-        if causal and at_q.shape[0] == 1:
-            ids = ids[:1]  # sequences that count alike have the same mask
+        if causal:
+            ids = ids[: at_q.shape[0]]  # sequences that count alike have the same mask
         hidden = ~self.mask.allows(ids, at_q, at_k).unsqueeze(1)
         hidden = hidden if foreign is None else hidden | foreign
         dead = hidden.all(-1, keepdim=True)

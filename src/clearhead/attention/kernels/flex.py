@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor
+from torch.nn.attention import flex_attention as flex
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
 from clearhead.attention.call import Call
@@ -46,10 +50,22 @@ def run(call: Call, dropout: float) -> Tensor:
     q, k, v = (x.transpose(0, 1).unsqueeze(0) for x in (call.q, call.k, call.v))  # (1, H, N, K)
     if q.device.type == "cpu":  # it refuses tensors that ask for gradients even where none are taken
         q, k, v = q.detach(), k.detach(), v.detach()
-    out = flex_attention(
-        q, k, v,
-        score_mod=score_mod if bias is not None else None,  # type: ignore[arg-type]
-        block_mask=block_mask, scale=call.scale, enable_gqa=call.repeats > 1,
-    )  # fmt: skip
+    with _as_written(q.device.type == "cpu"):
+        out = flex_attention(
+            q, k, v,
+            score_mod=score_mod if bias is not None else None,  # type: ignore[arg-type]
+            block_mask=block_mask, scale=call.scale, enable_gqa=call.repeats > 1,
+        )  # fmt: skip
     assert isinstance(out, Tensor)
     return out[0].transpose(0, 1)
+
+
+@contextmanager
+def _as_written(wanted: bool) -> Generator[None]:
+    """Run FlexAttention's own Python instead of tracing it: a trace is kept per kind of mask, and fails on the next."""
+    before = flex._FLEX_ATTENTION_DISABLE_COMPILE_DEBUG
+    flex._FLEX_ATTENTION_DISABLE_COMPILE_DEBUG = wanted or before
+    try:
+        yield
+    finally:
+        flex._FLEX_ATTENTION_DISABLE_COMPILE_DEBUG = before

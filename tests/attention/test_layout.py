@@ -1,0 +1,71 @@
+import pytest
+import torch
+from torch.nn.utils.rnn import pack_sequence
+
+from clearhead.attention import Layout
+
+
+def test_it_says_where_each_token_stands():
+    layout = Layout.of([3, 0, 2], starts=[5, 7, 0])
+    assert layout.offsets.tolist() == [0, 3, 3, 5]
+    assert layout.positions.tolist() == [5, 6, 7, 0, 1]
+    assert layout.sequence_ids.tolist() == [0, 0, 0, 2, 2]
+    assert (layout.num_tokens, layout.num_sequences, layout.max_len, layout.end) == (5, 3, 3, 8)
+    assert layout.rows(2) == slice(3, 5)
+    assert layout.length is None
+
+
+def test_equal_is_the_same_layout():
+    one, two = Layout.equal(3, 4), Layout.of([4, 4, 4])
+    for name in ("offsets", "starts", "positions", "sequence_ids"):
+        assert torch.equal(getattr(one, name), getattr(two, name))
+    assert one.length == two.length == 4
+    assert one.sizes == two.sizes
+
+
+def test_no_sequence_at_all():
+    layout = Layout.of([])
+    assert (layout.num_tokens, layout.num_sequences, layout.max_len, layout.end) == (0, 0, 0, 0)
+    assert layout.split(torch.zeros(0, 2)) == ()
+
+
+def test_select_and_tokens_go_together():
+    layout = Layout.of([2, 3, 1], starts=[0, 4, 0])
+    x = torch.arange(6)
+    assert x[layout.tokens([1, 0, 1])].tolist() == [2, 3, 4, 0, 1, 2, 3, 4]
+    picked = layout.select([1, 0, 1])
+    assert picked.sizes == (3, 2, 3)
+    assert picked.firsts == (4, 0, 4)
+
+
+def test_pad_and_back():
+    layout = Layout.of([2, 0, 3], starts=[9, 0, 1])
+    x = torch.randn(5, 4)
+    dense = layout.pad(x, value=-1.0)
+    assert dense.shape == (3, 3, 4)
+    assert (dense[1] == -1).all() and (dense[0, 2] == -1).all()
+    assert torch.equal(layout.unpad(dense), x)
+
+
+def test_time_major_is_what_packed_sequence_holds():
+    parts = [torch.randn(n, 2) for n in (2, 5, 3)]
+    layout = Layout.of([2, 5, 3])
+    want = pack_sequence(parts, enforce_sorted=False)
+    rows, sizes = layout.time_major
+    assert torch.equal(torch.cat(parts)[rows], want.data)
+    assert torch.equal(sizes, want.batch_sizes)
+    assert torch.equal(want.data[rows.argsort()], torch.cat(parts))
+
+
+@pytest.mark.parametrize(
+    ("lengths", "starts", "says"),
+    [([2, -1], None, "length -1"), ([2, 1], [0], "2 lengths but 1 starts"), ([2], [-3], "position -3")],
+)
+def test_bad_layouts_are_refused(lengths, starts, says):
+    with pytest.raises(ValueError, match=says):
+        Layout.of(lengths, starts)
+
+
+def test_a_sequence_that_is_not_there():
+    with pytest.raises(ValueError, match="no sequence 3: the batch holds 2"):
+        Layout.of([1, 1]).rows(3)
