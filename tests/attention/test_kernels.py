@@ -130,7 +130,7 @@ def test_no_second_derivative_is_said_not_guessed():
     layout = Layout.of([3, 4])
     q, k, v = tensors(layout.sizes)
     (grad,) = torch.autograd.grad(attend(q, k, v, layout, layout).sum(), q, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable|does not require grad|twice"):
+    with pytest.raises(RuntimeError, match=r"once_differentiable|does not require grad|twice"):
         grad.sum().backward()
 
 
@@ -176,7 +176,7 @@ def test_kernels_say_what_they_cannot_do():
     assert "no backward on a CPU" in KERNELS["flex"].refuse(call, 0.0)
     assert "CUDA only" in KERNELS["varlen"].refuse(call, 0.0)
     assert "equal length" in KERNELS["dense"].refuse(call, 0.0)
-    with pytest.raises(ValueError, match="the varlen kernel cannot run this: .*kernel='auto' finds one that can"):
+    with pytest.raises(ValueError, match=r"the varlen kernel cannot run this: .*kernel='auto' finds one that can"):
         attend(q, k, v, layout, layout, kernel="varlen")
     with pytest.raises(ValueError, match="no kernel 'fast': choose auto, reference"):
         attend(q, k, v, layout, layout, kernel="fast")

@@ -1,0 +1,235 @@
+import csv
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from clearhead.attention import Causal, Core, Layout, MultiHead, Window, look, without
+from clearhead.attention.kernels.reference import weigh
+from clearhead.models import TransformerConfig, build_encoder, build_encoder_decoder
+
+CONFIG = TransformerConfig(vocab_size=50, width=32, num_layers=2, num_heads=4, hidden=48, dropout=0.0)
+SOURCE, TARGET = Layout.of([5, 40, 1]), Layout.of([3, 2, 7])
+SOURCE_IDS, TARGET_IDS = torch.arange(46) % 50, torch.arange(12) % 50
+
+
+@pytest.fixture
+def model():
+    return build_encoder_decoder(CONFIG).eval()
+
+
+def test_names_and_kinds(model):
+    with look(model) as seen:
+        model(SOURCE_IDS, SOURCE, TARGET_IDS, TARGET)
+    assert list(seen) == ["encoder.0", "encoder.1", "decoder.0", "decoder.0.cross", "decoder.1", "decoder.1.cross"]
+    assert seen["decoder.1.cross"].shape(1) == (2, 40)
+    with look(model, kinds=["cross"]) as seen:
+        model(SOURCE_IDS, SOURCE, TARGET_IDS, TARGET)
+    assert list(seen) == ["decoder.0.cross", "decoder.1.cross"]
+    with look(model, layers=[1], kinds=["self"]) as seen:
+        pass
+    assert list(seen) == ["encoder.1", "decoder.1"]
+    with look(model, layers=["decoder.0"]) as seen:
+        pass
+    with pytest.raises(LookupError, match="did not run it"):
+        seen["decoder.0"]
+    with pytest.raises(LookupError, match=r"nothing is named 'encoder.0' here; seen: decoder.0"):
+        seen["encoder.0"]
+
+
+def test_wrong_words_are_refused(model):
+    with (
+        pytest.raises(ValueError, match=r"no attention 'encoder.9': it has encoder.0, encoder.1"),
+        look(model, layers=["encoder.9"]),
+    ):
+        pass
+    with pytest.raises(ValueError, match="'self' or 'cross'"), look(model, kinds=["both"]):  # type: ignore[list-item]
+        pass
+    with pytest.raises(ValueError, match="none at all"), look(torch.nn.Linear(2, 2)):
+        pass
+
+
+@pytest.mark.parametrize("kernel", ["reference", "grouped"])
+@pytest.mark.parametrize("training", [False, True])
+def test_weights_are_the_reference(kernel, training):
+    torch.manual_seed(1)
+    model = MultiHead(32, 4, num_kv_heads=2, core=Core(kernel=kernel, dropout=0.5)).train(training)
+    x = torch.randn(46, 32)
+    with look(model) as seen:
+        model(x, SOURCE, mask=Causal())
+    view = seen["attention"]
+    assert not view.call.q.requires_grad
+    for sequence in range(3):
+        want = weigh(view.call, sequence)
+        torch.testing.assert_close(view.heads(sequence), want, atol=1e-6, rtol=1e-5)
+        torch.testing.assert_close(view.rows([-1], 2, sequence), want[2, -1:], atol=1e-6, rtol=1e-5)
+
+
+def test_nothing_is_copied_and_nothing_stays(model):
+    kept = {}
+
+    def spy(module, args):
+        kept["call"] = args[0]
+
+    handle = model.encoder.blocks[0].attention.core.register_forward_pre_hook(spy)
+    with look(model) as seen:
+        model(SOURCE_IDS, SOURCE, TARGET_IDS, TARGET)
+    handle.remove()
+    call = seen["encoder.0"].call
+    assert call.q.data_ptr() == kept["call"].q.data_ptr()
+    assert call.v.data_ptr() == kept["call"].v.data_ptr()
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+
+
+def test_hooks_leave_even_after_an_error(model):
+    with pytest.raises(RuntimeError, match="stop"), look(model), without(model, {"encoder.0": [0]}):
+        raise RuntimeError("stop")
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+
+
+def test_tiles_pool_what_they_say():
+    torch.manual_seed(2)
+    model = MultiHead(16, 2)
+    layout = Layout.of([9, 61])
+    with look(model) as seen:
+        model(torch.randn(70, 16) * 3, layout, mask=Window(30, 20))
+    view = seen["attention"]
+    whole = weigh(view.call, 1)[1]  # (61, 61)
+    norms = view.norms(1, 1)
+    for queries, keys, size in (
+        (slice(None), slice(None), (61, 61)),
+        (slice(None), slice(None), (7, 10)),
+        (slice(5, 40), slice(11, 60), (8, 6)),
+        (slice(60, 61), slice(0, 3), (4, 4)),
+    ):
+        part = whole[queries, keys]
+        tall, wide = min(size[0], part.shape[0]), min(size[1], part.shape[1])
+        rows = [part.shape[0] * i // tall for i in range(tall + 1)]
+        columns = [part.shape[1] * i // wide for i in range(wide + 1)]
+        for moved in (False, True):
+            scaled = part * norms[keys] if moved else part
+            cells = [
+                [scaled[rows[i] : rows[i + 1], columns[j] : columns[j + 1]] for j in range(wide)] for i in range(tall)
+            ]
+            for pool, reduce in (("max", torch.max), ("mean", torch.mean)):
+                want = torch.stack([torch.stack([reduce(c) for c in line]) for line in cells])
+                got = view.tile(1, queries, keys, size=size, pool=pool, sequence=1, moved=moved)
+                torch.testing.assert_close(got, want, atol=1e-6, rtol=1e-5)
+
+
+def test_tiles_of_extreme_scores():
+    """Scores far beyond what exponentials hold: pooled maps still are the softmax."""
+    torch.manual_seed(3)
+    model = MultiHead(16, 2)
+    with look(model) as seen:
+        model(torch.randn(40, 16) * 100, Layout.of([40]))
+    view = seen["attention"]
+    whole = weigh(view.call, 0)[0]
+    torch.testing.assert_close(view.overview(0, 40), whole, atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(view.tile(0, keys=slice(3, 30)), whole[:, 3:30], atol=1e-6, rtol=1e-5)
+
+
+def test_moved_is_the_norm_of_value_times_output():
+    torch.manual_seed(4)
+    model = MultiHead(12, 3)
+    x, layout = torch.randn(5, 12), Layout.of([5])
+    with look(model) as seen:
+        model(x, layout)
+    view, head = seen["attention"], 2
+    value = model.value(x)[:, 8:12]
+    want = (value @ model.output.weight[:, 8:12].T).norm(dim=1)
+    torch.testing.assert_close(view.norms(head), want, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(view.rows([1], head, moved=True), view.rows([1], head) * want, atol=1e-6, rtol=1e-5)
+
+
+def test_entropy_distance_and_rollout(model):
+    with look(model, kinds=["self"]) as seen:
+        model(SOURCE_IDS, SOURCE, TARGET_IDS, TARGET)
+    view = seen["encoder.1"]
+    weights = view.heads(1)
+    entropy = -(weights * weights.clamp_min(1e-30).log()).sum(-1).mean(-1)
+    at = torch.arange(40.0)
+    distance = (weights * (at[:, None] - at).abs()).sum(-1).mean(-1)
+    torch.testing.assert_close(view.entropy(1), entropy, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(view.distance(1), distance, atol=1e-4, rtol=1e-5)
+    flow = torch.eye(40)
+    for name in ("encoder.0", "encoder.1"):
+        flow = (0.5 * torch.eye(40) + 0.5 * seen[name].heads(1).mean(0)) @ flow
+    torch.testing.assert_close(seen.rollout(sequence=1), flow, atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(seen.rollout([3, 7], sequence=1), flow[[3, 7]], atol=1e-6, rtol=1e-5)
+    with pytest.raises(LookupError, match="stack named 'middle'"):
+        seen.rollout(stack="middle")
+
+
+def test_numpy_and_csv(tmp_path, model):
+    with look(model) as seen:
+        model(SOURCE_IDS, SOURCE, TARGET_IDS, TARGET)
+    view = seen["decoder.0.cross"]
+    view.to_csv(tmp_path / "head.csv", 1, 0, queries=["a", "b,", 'c"'], keys=list("vwxyz"))
+    with open(tmp_path / "head.csv", newline="") as file:
+        table = list(csv.reader(file))
+    assert table[0] == ["", "v", "w", "x", "y", "z"]
+    assert [row[0] for row in table[1:]] == ["a", "b,", 'c"']
+    numbers = np.array([[float(x) for x in row[1:]] for row in table[1:]])
+    np.testing.assert_allclose(numbers, view.numpy(1, 0), rtol=1e-6)
+    with pytest.raises(ValueError, match="the map is 3 x 5, but 2 query"):
+        view.to_csv(tmp_path / "no.csv", 1, 0, queries=["a", "b"])
+
+
+def test_questions_out_of_range(model):
+    with look(model) as seen:
+        model(SOURCE_IDS, SOURCE, TARGET_IDS, TARGET)
+    view = seen["encoder.0"]
+    with pytest.raises(ValueError, match="heads are 0 to 3"):
+        view.head(4)
+    with pytest.raises(ValueError, match="batch holds 0 to 2"):
+        view.head(0, sequence=3)
+    with pytest.raises(ValueError, match=r"queries 0 to 4, not \[5\]"):
+        view.rows([5], 0)
+    with pytest.raises(ValueError, match="empty rectangle"):
+        view.tile(0, slice(3, 3))
+
+
+@pytest.mark.parametrize("kernel", ["reference", "grouped"])
+def test_without_heads(kernel):
+    """Switching heads off is the model whose output projection never hears them."""
+    torch.manual_seed(5)
+    model = MultiHead(32, 4, core=Core(kernel=kernel))
+    x = torch.randn(46, 32)
+    before = model(x, SOURCE)
+    with without(model, {"attention": [1, 3]}):
+        got = model(x, SOURCE)
+    deaf = model.output.weight.detach().clone().view(32, 4, 8)
+    deaf[:, [1, 3]] = 0
+    with look(model):
+        heard = []
+        handle = model.core.register_forward_hook(lambda m, a, out: heard.append(out))
+        model(x, SOURCE)
+        handle.remove()
+    torch.testing.assert_close(
+        got, F.linear(heard[0].flatten(1), deaf.flatten(1), model.output.bias), atol=1e-6, rtol=1e-5
+    )
+    with without(model, {"attention": "all"}):
+        assert torch.equal(model(x, SOURCE), model.output.bias.expand(46, 32))
+    assert torch.equal(model(x, SOURCE), before)
+    with pytest.raises(ValueError, match=r"attention has heads 0 to 3, not \[4\]"), without(model, {"attention": [4]}):
+        model(x, SOURCE)
+
+
+def test_calls_in_order():
+    model = build_encoder(CONFIG).eval()
+    with look(model) as seen:
+        for n in (2, 3, 4):
+            model(torch.zeros(n, dtype=torch.long), Layout.of([n]))
+    assert [v.shape() for v in seen.calls("0")] == [(2, 2), (3, 3), (4, 4)]
+    assert seen["0"].shape() == (4, 4)
+
+
+def test_low_precision_models_are_read_in_float32():
+    model = MultiHead(32, 4).to(torch.bfloat16)
+    with look(model) as seen:
+        model(torch.randn(46, 32).to(torch.bfloat16), SOURCE)
+    rows = seen["attention"].rows([0, 1], 0, 1)
+    assert rows.dtype == torch.float32
+    assert torch.allclose(rows.sum(-1), torch.ones(2), atol=1e-6)

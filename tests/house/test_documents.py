@@ -1,0 +1,59 @@
+"""What README and docs say runs: every Python block, every `clearhead` command, every link between pages."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_python_blocks_run(page, tmp_path):
+    """The blocks of one page run in order, as one program."""
+    code = "\n".join(blocks(page, "python"))
+    if not code:
+        pytest.skip("no Python on this page")
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_commands_run(page, tmp_path):
+    commands = [
+        line for block in blocks(page, "console") for line in block.splitlines() if line.startswith("$ clearhead ")
+    ]
+    if not commands:
+        pytest.skip("no command on this page")
+    for command in commands:
+        words = shlex.split(command.removeprefix("$ ").partition(" | ")[0])
+        done = subprocess.run(
+            [str(Path(sys.executable).parent / words[0]), *words[1:]], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_readme_shows_the_house_as_it_is():
+    """One line per package in the tree, and no package that is not there."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    tree = next(b for b in re.findall(r"^```text\n(.*?)^```", text, re.S | re.M) if "src/clearhead/" in b)
+    shown = set(re.findall(r"^  (\w+)/", tree, re.M))
+    there = {p.name for p in (ROOT / "src" / "clearhead").iterdir() if (p / "__init__.py").exists()}
+    assert shown == there

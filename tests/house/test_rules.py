@@ -1,0 +1,150 @@
+"""The rules of the house: who may import whom, and what a minimal install must carry."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "clearhead"
+
+# From the bottom up: a package imports only what stands before it, and nothing of its own row.
+ORDER = [
+    {"files"},
+    {"attention"},
+    {"layers"},
+    {"text", "vision"},
+    {"models"},
+    {"data"},
+    {"decode"},
+    {"tasks"},
+    {"train"},
+    {"see"},
+    {"app"},
+    {"audit"},
+    {"ask"},
+    {"serve"},
+    {"studies"},
+    {"cli"},
+]
+RANK = {name: i for i, names in enumerate(ORDER) for name in names}
+
+MODULES = {
+    ".".join(("clearhead", *p.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__"): p
+    for p in SOURCE.rglob("*.py")
+}
+
+
+def imports(path: Path, *, top_only: bool = False) -> set[str]:
+    """The clearhead modules that a file imports."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = tree.body if top_only else list(ast.walk(tree))
+    found = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found |= {a.name for a in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively"
+            base = node.module or ""
+            found |= {f"{base}.{a.name}" if f"{base}.{a.name}" in MODULES else base for a in node.names}
+    return {name for name in found if name == "clearhead" or name.startswith("clearhead.")}
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_imports_go_one_way(module):
+    parts = module.split(".")
+    if len(parts) == 1:
+        return  # the package itself re-exports
+    assert parts[1] in RANK, f"{module}: {parts[1]} has no place in the house"
+    for name in imports(MODULES[module]):
+        other = name.split(".")
+        if len(other) == 1:
+            assert parts[1] == "cli", f"{module} imports the package that re-exports it"
+        elif other[1] != parts[1]:
+            assert RANK[other[1]] < RANK[parts[1]], f"{module} imports {name}, which stands above it"
+
+
+def test_no_cycles():
+    graph = {m: {n for n in imports(p, top_only=True) if n in MODULES and n != m} for m, p in MODULES.items()}
+    done: set[str] = set()
+
+    def visit(module: str, trail: tuple[str, ...]) -> None:
+        assert module not in trail, " -> ".join((*trail, module))
+        if module not in done:
+            for name in graph[module]:
+                if not module.startswith(name + "."):  # a package is there before its parts
+                    visit(name, (*trail, module))
+            done.add(module)
+
+    for module in graph:
+        if MODULES[module].name != "__init__.py":
+            visit(module, ())
+
+
+def test_init_files_only_re_export():
+    for path in SOURCE.rglob("__init__.py"):
+        if path.parent.name == "kernels":
+            continue  # the dict of kernels lives there, as the reader expects
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            plain = isinstance(node, (ast.Import, ast.ImportFrom, ast.Assign, ast.Expr))
+            assert plain, f"{path} holds more than re-exports"
+
+
+def test_no_word_for_leftovers():
+    for path in SOURCE.rglob("*.py"):
+        assert path.stem not in {"utils", "helpers", "common", "misc"}
+
+
+def test_every_module_imports_with_the_minimal_install():
+    """With everything blocked that the base install does not bring, every module still imports."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = {
+        r.partition("[")[0].partition(">")[0]
+        for group in project["optional-dependencies"].values()
+        for r in group
+        if not r.startswith("clearhead")
+    }
+    blocked = {n.replace("-", "_") for n in extras} | {"transformers", "matplotlib", "fastapi", "ray", "torchvision"}
+    code = f"""
+import importlib, sys
+class Block:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition('.')[0] in {blocked!r}:
+            raise ModuleNotFoundError(f'{{name}} is not in the base install')
+sys.meta_path.insert(0, Block())
+for module in {sorted(MODULES)!r}:
+    importlib.import_module(module)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_importing_is_light():
+    """`import clearhead` brings torch and nothing heavy besides."""
+    code = "import sys, clearhead; print([m for m in ('rich', 'typer', 'torch._dynamo', 'torch._inductor') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_nothing_unpickles_or_evaluates():
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                name = ast.unparse(node.func)
+                assert name not in {"eval", "exec", "torch.load", "pickle.load", "pickle.loads"}, f"{path}: {name}"
+
+
+def test_the_stable_names_are_documented():
+    import clearhead
+    from clearhead import attention, layers, models
+
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    for package in (clearhead, attention, layers, models):
+        missing = [name for name in package.__all__ if f"`{name}" not in page]
+        assert not missing, f"{package.__name__}: {missing} not in docs/api.md"
+        assert all(getattr(package, name).__doc__ or name.isupper() or name == "Bias" for name in package.__all__)

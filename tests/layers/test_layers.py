@@ -1,0 +1,167 @@
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from clearhead.attention import Layout
+from clearhead.layers import (
+    ACTIVATIONS,
+    POOLINGS,
+    ALiBi,
+    Block,
+    Embedding,
+    FeedForward,
+    Gated,
+    Learned,
+    Rotary,
+    Sinusoidal,
+    T5Relative,
+    make_norm,
+)
+
+
+def test_sinusoids_are_the_papers():
+    table = Sinusoidal(50, 8)(Layout.of([50]))
+    for position in (0, 1, 49):
+        for i in range(4):
+            angle = position / 10_000 ** (2 * i / 8)
+            assert table[position, 2 * i] == pytest.approx(math.sin(angle), abs=1e-6)
+            assert table[position, 2 * i + 1] == pytest.approx(math.cos(angle), abs=1e-6)
+    halves = Sinusoidal(50, 8, interleaved=False)(Layout.of([50]))
+    assert torch.equal(halves, torch.cat([table[:, 0::2], table[:, 1::2]], 1))
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: Sinusoidal(6, 4), lambda: Learned(6, 4, offset=2)], ids=["sinusoidal", "learned"]
+)
+def test_positions_follow_starts_and_end_clearly(make):
+    positions = make()
+    whole = positions(Layout.of([6]))
+    assert torch.equal(positions(Layout.of([2, 1], starts=[3, 5])), whole[[3, 4, 5]])
+    with pytest.raises(ValueError, match=r"reaches position 6, but the .* positions end at 5: shorten it to 6 tokens"):
+        positions(Layout.of([1, 7]))
+    with pytest.raises(ValueError, match="reaches position 6"):
+        positions(Layout.of([1], starts=[6]))
+
+
+def test_learned_offset_reads_later_rows():
+    positions = Learned(4, 3, offset=2)
+    assert torch.equal(positions(Layout.of([2])), positions.table.weight[2:4])
+    assert positions.table.num_embeddings == 6
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_rotary_keeps_norms_and_sees_only_distance(interleaved):
+    rotary = Rotary(2000, 8, interleaved=interleaved)
+    q, k = torch.randn(1, 2, 12), torch.randn(1, 2, 12)
+
+    def score(i: int, j: int) -> torch.Tensor:
+        return (rotary(q, torch.tensor([i])) * rotary(k, torch.tensor([j]))).sum(-1)
+
+    torch.testing.assert_close(rotary(q, torch.tensor([77])).norm(dim=-1), q.norm(dim=-1), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(score(5, 2), score(1005, 1002), atol=1e-4, rtol=1e-4)
+    assert not torch.allclose(score(5, 2), score(5, 3))
+    assert torch.equal(rotary(q, torch.tensor([9]))[..., 8:], q[..., 8:])
+    assert torch.equal(rotary(q, torch.tensor([0])), q)
+
+
+def test_alibi_slopes():
+    assert (-ALiBi(8).slopes).tolist() == pytest.approx([2.0**-i for i in range(1, 9)])
+    assert (-ALiBi(12).slopes).tolist() == pytest.approx(
+        [2.0**-i for i in range(1, 9)] + [2 ** (-(2 * i + 1) / 2) for i in range(4)]
+    )
+    where = torch.zeros(1, 1, 1, dtype=torch.long)
+    tile = ALiBi(8)()(where, torch.arange(3).view(1, 3, 1), torch.arange(3).view(1, 1, 3))
+    assert tile[0, 0].tolist() == [[0, -0.5, -1], [-0.5, 0, -0.5], [-1, -0.5, 0]]
+
+
+@pytest.mark.parametrize("bidirectional", [True, False])
+def test_t5_buckets(bidirectional):
+    """Near distances have buckets of their own, far ones share; beyond the last, all are alike."""
+    bias = T5Relative(2, num_buckets=8, max_distance=20, bidirectional=bidirectional)
+    relative = bias()
+    assert relative.table.shape == (2, 41)
+    buckets = bias.buckets.tolist()
+    at = lambda d: buckets[20 + d]  # noqa: E731
+    if bidirectional:
+        assert [at(-1), at(0), at(1)] == [1, 0, 5]
+        assert at(-20) == 3 and at(20) == 7
+    else:
+        assert [at(1), at(0), at(-1), at(-3)] == [0, 0, 1, 3]
+        assert at(-20) == 7
+    assert all(b >= a for a, b in zip([at(-d) for d in range(20)], [at(-d - 1) for d in range(20)], strict=True))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("activation", list(ACTIVATIONS))
+@pytest.mark.parametrize("kind", [FeedForward, Gated])
+def test_feedforward_one_pass_or_two(kind, activation, dtype):
+    """Inference fuses the activation into the product; training does not; both are the formula."""
+    layer = kind(16, 32, activation=activation).to(dtype).eval()
+    x = torch.randn(9, 16).to(dtype)
+    act = ACTIVATIONS[activation]
+    exact = {n: (p.double(), x.double()) for n, p in layer.named_parameters()}
+    up = F.linear(x.double(), exact["up.weight"][0], exact["up.bias"][0] if "up.bias" in exact else None)
+    gate = F.linear(x.double(), exact["gate.weight"][0]) if kind is Gated else None
+    inner = act(up) if gate is None else act(gate) * up
+    want = F.linear(inner, exact["down.weight"][0], exact["down.bias"][0] if "down.bias" in exact else None)
+    tolerance = 1e-6 if dtype == torch.float32 else 2e-2
+    torch.testing.assert_close(layer(x).double(), want, atol=tolerance, rtol=tolerance)
+    with torch.no_grad():
+        torch.testing.assert_close(layer(x).double(), want, atol=tolerance, rtol=tolerance)
+
+
+def test_a_watched_layer_is_really_called():
+    layer, heard = FeedForward(4, 8).eval(), []
+    layer.up.register_forward_hook(lambda m, a, out: heard.append(out.shape))
+    with torch.no_grad():
+        layer(torch.randn(3, 4))
+    assert heard == [(3, 8)]
+
+
+def test_pooling():
+    layout = Layout.of([2, 0, 3])
+    x = torch.tensor([[1.0, -5], [3, 2], [4, 4], [0, 9], [-1, 2]])
+    assert POOLINGS["first"](x, layout).tolist() == [[1, -5], [0, 0], [4, 4]]
+    assert POOLINGS["mean"](x, layout).tolist() == [[2, -1.5], [0, 0], [1, 5]]
+    assert POOLINGS["max"](x, layout).tolist() == [[3, 2], [0, 0], [4, 9]]
+    assert POOLINGS["min"](x, layout).tolist() == [[1, -5], [0, 0], [-1, 2]]
+
+
+@pytest.mark.parametrize("name", list(POOLINGS))
+def test_pooling_runs_backward_on_anything(name):
+    for lengths in ([3, 1, 4], [], [0, 0], [5]):
+        x = torch.randn(sum(lengths), 2, requires_grad=True)
+        out = POOLINGS[name](x, Layout.of(lengths))
+        assert out.shape == (len(lengths), 2)
+        (grad,) = torch.autograd.grad(out.sum(), x)
+        assert grad.shape == x.shape
+    last = torch.zeros(3, 2, requires_grad=True)
+    POOLINGS["first"](last, Layout.of([3, 0])).sum().backward()
+    assert last.grad is not None and last.grad.tolist() == [[1, 1], [0, 0], [0, 0]]
+
+
+def test_embedding_adds_its_parts():
+    tokens, segments = nn.Embedding(10, 4), nn.Embedding(2, 4)
+    layer = Embedding(tokens, positions=Learned(5, 4), segments=segments, norm=nn.LayerNorm(4), scaled=True)
+    layout, ids, kinds = Layout.of([2, 3]), torch.tensor([1, 2, 3, 4, 5]), torch.tensor([0, 1, 0, 0, 1])
+    want = tokens(ids) * 2 + layer.positions(layout) + segments(kinds)
+    torch.testing.assert_close(layer(ids, layout, kinds), layer.norm(want))
+    torch.testing.assert_close(layer(ids, layout), layer(ids, layout, torch.zeros(5, dtype=torch.long)))
+    with pytest.raises(ValueError, match="4 token ids, but the layout holds 5"):
+        layer(ids[:4], layout)
+    with pytest.raises(ValueError, match="no segment embeddings"):
+        Embedding(tokens)(ids, layout, kinds)
+
+
+def test_names_that_are_not_there():
+    with pytest.raises(ValueError, match="no activation 'swish': choose relu"):
+        FeedForward(4, 8, activation="swish")
+    with pytest.raises(ValueError, match="no norm 'batch': choose layer, rms"):
+        make_norm("batch", 4, 1e-5)
+    from clearhead.attention import MultiHead
+
+    with pytest.raises(ValueError, match="1 norms: a block needs one for each of its 2 parts"):
+        Block(MultiHead(4, 2), FeedForward(4, 8), [nn.LayerNorm(4)])
