@@ -65,7 +65,7 @@ def main() -> None:
     torch.manual_seed(0)
     result = {}
     for dtype, name in ((torch.float32, "fp32"), (torch.bfloat16, "bf16")):
-        runs = [measure(dtype, text_lengths(seed=s), 60 if full else 20) for s in ((0, 1, 2) if full else (0,))]
+        runs = [measure(dtype, text_lengths(seed=s), 30 if full else 20) for s in ((0, 1, 2) if full else (0,))]
         encoder, bare, linear = (
             sum(run[key] for run in runs) / len(runs) * 1e3 for key in ("encoder", "bare", "linear")
         )

@@ -53,6 +53,11 @@ class Plan:
     keys: Pool | None
     idle: bool
 
+    @property
+    def stretches(self) -> bool:
+        """Would some group rather read keys beyond its own?"""
+        return any(group.reach > group.S for group in self.groups)
+
 
 def plan(sizes_q: Sequence[int], sizes_k: Sequence[int], device: torch.device) -> Plan:
     """Group sequences with these query and key lengths."""

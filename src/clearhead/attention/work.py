@@ -15,10 +15,11 @@ from torch import Tensor
 
 from clearhead.attention.biases import Relative
 from clearhead.attention.layout import Layout
-from clearhead.attention.masks import Causal, Full, Mask
+from clearhead.attention.masks import Causal, Full, Mask, signature
 from clearhead.attention.pieces import Cutter, Piece
 from clearhead.attention.plan import Group, Plan, Pool, plan
 
+KEPT = 32  # plans and cuts kept on a layout before they are made anew
 LONG = 4096  # beyond this many tokens masks are made piece by piece and not kept
 
 _flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
@@ -53,11 +54,12 @@ class Work:
         def fused(count: int, T: int, S: int) -> bool:
             return not plain and fused_is_faster(dtype, count, T, S, backward)
 
-        stretch = not (plain or backward) and isinstance(self.mask, (Full, Causal)) and _finite(k) and _finite(v)
+        stretch = not (plain or backward) and isinstance(self.mask, (Full, Causal)) and self.plan.stretches
+        stretch = stretch and _finite(k) and _finite(v)
         cutter = Cutter(self.layout_q, self.layout_k, self.mask, heads, dtype, fused, stretch)
         if self.layout_q.max_len > LONG:
             return cutter, ((g, cutter.cut(g)) for g in self.plan.groups)
-        key = "pieces", id(self.mask), id(self.layout_k), heads, dtype, plain, backward, stretch
+        key = "pieces", signature(self.mask), id(self.layout_k), heads, dtype, plain, backward, stretch
         cut = self._kept(key, lambda: (self.mask, self.layout_k, [(g, list(cutter.cut(g))) for g in self.plan.groups]))
         return cutter, cut[2]
 
@@ -65,6 +67,8 @@ class Work:
         """What the layers of a model share is made once and kept on the layout of the batch."""
         held: dict[Any, Any] = self.layout_q.__dict__.setdefault("_kept", {})
         if key not in held:
+            if len(held) >= KEPT:
+                held.clear()
             held[key] = make()
         return held[key]
 
@@ -85,7 +89,7 @@ def _finite(x: Tensor) -> bool:
 
 
 def queries_of(x: Tensor, group: Group) -> Tensor:
-    """A group's rows of a token matrix that was turned by `_turn`, as (count, heads, T, ...)."""
+    """A group's rows of a token matrix that was turned by `turn`, as (count, heads, T, ...)."""
     return _rows(x, group.row_q, len(group.members), group.T)
 
 
@@ -116,14 +120,8 @@ def forward(
     sums = [q.new_zeros(len(q), heads, dtype=torch.promote_types(q.dtype, torch.float32))] if keep else []
     lying = pooled = [q, k, v, out, *sums]
     if plan.queries is not None and plan.keys is not None:
-        held = [
-            (q, plan.queries),
-            (k, plan.keys),
-            (v, plan.keys),
-            (out, plan.queries),
-            *((x, plan.queries) for x in sums),
-        ]
-        pooled = [x.index_select(0, p.gather) if i < 3 else _like(x, len(p.gather)) for i, (x, p) in enumerate(held)]
+        pq, pk, pv = (x.index_select(0, p.gather) for x, p in ((q, plan.queries), (k, plan.keys), (v, plan.keys)))
+        pooled = [pq, pk, pv, *(_like(x, len(pq)) for x in (out, *sums))]
     turned = [turn(x) for x in lying], [turn(x) for x in pooled]
     for group, pieces in cut:
         all_q, all_k, all_v, all_out, *all_sums = turned[0 if group.lying else 1]
@@ -152,7 +150,7 @@ def _piece_forward(
     else:
         weights = _weights(_flat(q), _flat(k), q.shape[:2], piece, group, cutter, bias, work.scale)
         if work.dropout > 0:
-            weights = weights * _kept(weights, piece, group, work)
+            weights = weights * _survivors(weights, piece, group, work)
         out, sums = torch.bmm(weights, _flat(v)).unflatten(0, q.shape[:2]), None
     return (out if piece.dead is None else out.masked_fill(piece.dead, 0.0)), sums
 
@@ -226,7 +224,7 @@ def _plain_backward(
     dweights = torch.bmm(grad, v.transpose(1, 2))
     used = weights
     if work.dropout > 0:
-        kept = _kept(weights, piece, group, work)
+        kept = _survivors(weights, piece, group, work)
         used = weights * kept
         dweights *= kept
     dscores = _softmax_backward(dweights, weights, -1, weights.dtype)
@@ -268,7 +266,7 @@ def _flat(x: Tensor) -> Tensor:
     return x.flatten(0, 1)
 
 
-def _kept(weights: Tensor, piece: Piece, group: Group, work: Work) -> Tensor:
+def _survivors(weights: Tensor, piece: Piece, group: Group, work: Work) -> Tensor:
     """The dropout mask of one piece, 0 or 1 / (1 - p): drawn again in backward from the same seed."""
     generator = torch.Generator(weights.device).manual_seed(
         (work.seed + 1_000_003 * group.row_q + piece.number) % 2**63
@@ -298,7 +296,7 @@ def repeat(x: Tensor, heads: int) -> Tensor:
 
 
 def _fold(x: Tensor, key_heads: int) -> Tensor:
-    """The gradient of `_repeat`."""
+    """The gradient of `repeat`."""
     return x if x.shape[1] == key_heads else x.unflatten(1, (key_heads, -1)).sum(2)
 
 

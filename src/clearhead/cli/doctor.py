@@ -42,7 +42,7 @@ def doctor(
     if as_json:
         typer.echo(json.dumps({"machine": _machine(), "ok": not failures, "findings": [asdict(f) for f in findings]}))
     else:
-        _show(findings, failures)
+        show(Console(), findings)
     if failures:
         raise typer.Exit(1)
 
@@ -59,8 +59,8 @@ def _machine() -> dict[str, str | int]:
     }
 
 
-def _show(findings: list[Finding], failures: list[Finding]) -> None:
-    console = Console()
+def show(console: Console, findings: list[Finding]) -> None:
+    """Print the findings for a person."""
     console.print("  ".join(f"[dim]{k}[/dim] {v}" for k, v in _machine().items()), "\n")
     for device in dict.fromkeys(f.device for f in findings):
         console.print(_table(device, [f for f in findings if f.device == device]))
@@ -68,6 +68,7 @@ def _show(findings: list[Finding], failures: list[Finding]) -> None:
     for note in notes:
         console.print(f"[dim]{note}[/dim]")
     ran = [f for f in findings if f.forward_error is not None]
+    failures = [f for f in findings if not f.ok]
     for f in failures:
         console.print(f"[red]{f.kernel}, {f.dtype}, {f.device}: {f.failed}[/red]")
     if failures:
