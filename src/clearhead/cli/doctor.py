@@ -42,7 +42,7 @@ def doctor(
     if as_json:
         typer.echo(json.dumps({"machine": _machine(), "ok": not failures, "findings": [asdict(f) for f in findings]}))
     else:
-        show(Console(), findings)
+        show(Console(highlight=False), findings)
     if failures:
         raise typer.Exit(1)
 
@@ -64,6 +64,7 @@ def show(console: Console, findings: list[Finding]) -> None:
     console.print("  ".join(f"[dim]{k}[/dim] {v}" for k, v in _machine().items()), "\n")
     for device in dict.fromkeys(f.device for f in findings):
         console.print(_table(device, [f for f in findings if f.device == device]))
+    console.print()
     notes = {f"{f.kernel} on {f.device}: {f.refuses}": None for f in findings if f.refuses}
     for note in notes:
         console.print(f"[dim]{note}[/dim]")
