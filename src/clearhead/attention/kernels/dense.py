@@ -22,6 +22,8 @@ def refuse(call: Call, dropout: float) -> str | None:
 
 def run(call: Call, dropout: float) -> Tensor:
     """Attend over (B, H, T, K) with a (B, 1, T, S) mask: (N, H, V)."""
+    if not call.q.shape[0] or not call.k.shape[0]:
+        return call.nothing(call.q.shape[0])
     T, S = call.layout_q.length, call.layout_k.length
     assert T is not None and S is not None
     B = call.layout_q.num_sequences
