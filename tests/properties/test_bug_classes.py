@@ -109,12 +109,12 @@ class TestEveryKernel:
 
     def test_a_broken_sequence_harms_no_other(self, kernel: str) -> None:
         """NaN or infinity in one sequence stays in it."""
+        if kernel == "flex":
+            pytest.skip("one masked matrix over all tokens: 0 x NaN crosses over; `auto` never takes it on a CPU")
 
         @settings(max_examples=200)
         @given(cases(equal=kernel == "dense", least=1, mask=Full()), st.sampled_from([float("nan"), float("inf")]))
         def holds(case: Case, poison: float) -> None:
-            if kernel == "flex":
-                return  # one masked matrix over all tokens: 0 x NaN crosses over, and flex is never chosen on a CPU
             count = case.layout_q.num_sequences
             sick = count // 2
             before = case.layout_q.split(run(kernel, case))
