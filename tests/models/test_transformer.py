@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from clearhead.attention import Cache, Layout
+from clearhead.layers import Around
 from clearhead.models import PRESETS, TransformerConfig, build_decoder, build_encoder, build_encoder_decoder
 
 CONFIG = TransformerConfig(vocab_size=60, width=32, num_layers=2, num_heads=4, hidden=48, dropout=0.0, max_len=700)
@@ -64,8 +65,8 @@ def test_same_weights_same_numbers_as_torch(norm_first, activation, training):
     want_grads = torch.autograd.grad(want.square().sum(), [x, y])
 
     u, w = source.flatten(0, 1).requires_grad_(), target.flatten(0, 1).requires_grad_()
-    memory = ours_encoder.transform(u, a)
-    got = ours_decoder.transform(w, b, memory=memory, memory_layout=a)
+    memory = ours_encoder.transform(u, Around(a))
+    got = ours_decoder.transform(w, Around(b, memory=memory, memory_layout=a))
     grads = torch.autograd.grad(got.square().sum(), [u, w])
     # worst seen: 3e-6 forward, 2e-5 backward
     torch.testing.assert_close(memory, want_memory.flatten(0, 1), atol=1e-5, rtol=1e-5)

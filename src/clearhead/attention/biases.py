@@ -42,3 +42,18 @@ class Relative:
         per_head = grad.to(self.table.dtype).transpose(0, 1).reshape(self.table.shape[0], -1)  # (H, b T S)
         table = torch.zeros_like(self.table).index_add_(1, self.entries(distance).reshape(-1), per_head)
         return table, per_head @ distance.abs().reshape(-1).to(per_head.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """A bias written out by position, for scores that arrive with one; size 1 broadcasts."""
+
+    table: Tensor  # (B or 1, H or 1, T or 1, S or 1)
+    num_heads: int
+    first: int = 0  # the query position of the first row
+
+    def __call__(self, sequence: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        heads = torch.arange(self.table.shape[1], device=self.table.device).view(-1, 1, 1)
+        wanted = sequence.unsqueeze(-3), heads, (query - self.first).unsqueeze(-3), key.unsqueeze(-3)  # (b, 1, T, S)
+        at = [i if n > 1 else torch.zeros_like(i) for i, n in zip(wanted, self.table.shape, strict=True)]
+        return self.table[at[0], at[1], at[2], at[3]].expand(-1, self.num_heads, -1, -1)  # (b, H, T, S)

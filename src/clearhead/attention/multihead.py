@@ -16,8 +16,8 @@ from clearhead.attention.masks import Full, Mask
 from clearhead.attention.scores import ScaledDot, Score
 
 Kind = Literal["self", "cross"]
-Rotate = Callable[[Tensor, Tensor], Tensor]
-"""(queries or keys (N, heads, K), positions (N,)) to the same shape: rotary positions come in as this."""
+Rotate = Callable[[Tensor], Tensor]
+"""The queries or keys (N, heads, K) of a layout to the same shape: rotary positions come in as this."""
 
 
 class Core(nn.Module):
@@ -43,7 +43,8 @@ class Core(nn.Module):
 class MultiHead(nn.Module):
     """Attention of tokens (N, D) over themselves, or over a context (M, D') of other tokens.
 
-    With fewer key heads than query heads it is grouped-query attention (Ainslie et al. 2023).
+    With fewer key heads than query heads it is grouped-query attention (Ainslie et al. 2023). `norms` are applied to
+    the queries and keys of each head (Henry et al. 2020); `output_bias` is as `bias` unless given.
     """
 
     def __init__(
@@ -55,6 +56,8 @@ class MultiHead(nn.Module):
         head_dim: int | None = None,
         context_width: int | None = None,
         bias: bool = True,
+        output_bias: bool | None = None,
+        norms: tuple[nn.Module, nn.Module] | None = None,
         core: Core | None = None,
     ) -> None:
         super().__init__()
@@ -68,7 +71,8 @@ class MultiHead(nn.Module):
         self.query = nn.Linear(width, num_heads * self.head_dim, bias=bias)
         self.key = nn.Linear(context, kv_heads * self.head_dim, bias=bias)
         self.value = nn.Linear(context, kv_heads * self.head_dim, bias=bias)
-        self.output = nn.Linear(num_heads * self.head_dim, width, bias=bias)
+        self.output = nn.Linear(num_heads * self.head_dim, width, bias=bias if output_bias is None else output_bias)
+        self.query_norm, self.key_norm = (None, None) if norms is None else norms
         self.core = Core() if core is None else core
 
     def forward(
@@ -86,6 +90,8 @@ class MultiHead(nn.Module):
     ) -> Tensor:
         """Attend from `x` to itself, or to `context` where given; with a cache, to all that it holds: (N, D)."""
         q = self.query(x).unflatten(1, (-1, self.head_dim))  # (N, H, K)
+        q = q if self.query_norm is None else self.query_norm(q)
+        q = q if rotate is None else rotate(q)
         if cache is not None and context is not None and cache.holds(layer):  # a context is written once and read after
             k, v = cache.read(layer)
             layout_k = cache.layout
@@ -94,13 +100,11 @@ class MultiHead(nn.Module):
             layout_k = layout if context_layout is None else context_layout
             k = self.key(source).unflatten(1, (-1, self.head_dim))  # (M, G, K)
             v = self.value(source).unflatten(1, (-1, self.head_dim))
-            if rotate is not None:
-                k = rotate(k, layout_k.positions)
+            k = k if self.key_norm is None else self.key_norm(k)
+            k = k if rotate is None else rotate(k)
             if cache is not None:
                 k, v = cache.write(layer, k, v)
                 layout_k = cache.layout
-        if rotate is not None:
-            q = rotate(q, layout.positions)
         q, k = self.core.score.prepare(q, k)
         call = Call(q, k, v, layout, layout_k, Full() if mask is None else mask, self.core.score, bias)
         return self.output(self.core(call).flatten(1))

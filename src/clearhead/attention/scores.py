@@ -1,4 +1,4 @@
-"""Scores: how well a query matches a key. Four kinds, behind one contract.
+"""Scores: how well a query matches a key. Several kinds, behind one contract.
 
 A score first prepares the token matrices once per call (`prepare`), and then rates pairs. Where the
 rating is a scaled dot product, `scale` says so and every kernel can take it; otherwise `scale` is
@@ -47,6 +47,25 @@ class ScaledDot(Score):
 
     def extra_repr(self) -> str:
         return "1/sqrt(head_dim)" if self._scale is None else f"{self._scale}"
+
+
+class Capped(ScaledDot):
+    """cap · tanh(scaled q·k / cap): no score leaves ±cap (Bello et al. 2016; Gemma 2, section 2)."""
+
+    def __init__(self, cap: float, scale: float | None = None) -> None:
+        super().__init__(scale)
+        self.cap = cap
+
+    def scale(self, head_dim: int) -> float | None:
+        return None
+
+    def pair(self, q: Tensor, k: Tensor, heads: slice = slice(None)) -> Tensor:
+        factor = super().scale(q.shape[-1])
+        assert factor is not None
+        return torch.tanh((q * factor) @ k.transpose(-1, -2) / self.cap) * self.cap
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, cap={self.cap}"
 
 
 class General(Score):

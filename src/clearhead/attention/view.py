@@ -51,7 +51,8 @@ class View:
             if bad := [i for i in queries if not -count <= i < count]:
                 raise ValueError(f"sequence {sequence} has queries 0 to {count - 1}, not {bad}")
             queries = [i % count for i in queries]
-        result = KERNELS[self.kernel].rows(self.call, sequence, head, queries)  # type: ignore[arg-type]
+        kernel = KERNELS.get(self.kernel, KERNELS["reference"])  # a live model's own kernel is an exact softmax
+        result = kernel.rows(self.call, sequence, head, queries)  # type: ignore[arg-type]
         return result * self.norms(head, sequence) if moved else result
 
     def head(self, head: int, sequence: int = 0, *, moved: bool = False) -> Tensor:

@@ -7,7 +7,10 @@ from typing import Annotated
 import typer
 
 from clearhead import __version__
+from clearhead.cli.convert import convert
 from clearhead.cli.doctor import doctor
+from clearhead.cli.embed import embed
+from clearhead.cli.info import info
 
 app = typer.Typer(
     name="clearhead",
@@ -33,4 +36,5 @@ def main(
     """Attention models with nothing hidden."""
 
 
-app.command()(doctor)
+for command in (info, embed, convert, doctor):
+    app.command()(command)

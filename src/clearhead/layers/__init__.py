@@ -5,7 +5,7 @@ from clearhead.layers.embeddings import Embedding
 from clearhead.layers.feedforward import ACTIVATIONS, FeedForward, Gated
 from clearhead.layers.norms import NORMS, make_norm
 from clearhead.layers.pooling import POOLINGS
-from clearhead.layers.positions import ALiBi, Learned, Rotary, Sinusoidal, T5Relative
+from clearhead.layers.positions import ALiBi, Learned, Rotary, Sinusoidal, Stretch, T5Relative, Turn
 
 __all__ = [
     "ACTIVATIONS",
@@ -20,6 +20,8 @@ __all__ = [
     "Learned",
     "Rotary",
     "Sinusoidal",
+    "Stretch",
     "T5Relative",
+    "Turn",
     "make_norm",
 ]

@@ -13,7 +13,8 @@ from clearhead.attention import Layout
 class Embedding(nn.Module):
     """Tokens, plus positions, plus segments; then a norm and dropout (Devlin et al. 2019, figure 2).
 
-    `positions` is a brick that gives (N, D) for a layout, or None where order enters elsewhere.
+    `positions` is a brick that gives (N, D) for a layout, or None where order enters elsewhere; `widen` brings narrow
+    token vectors to the model's width (Lan et al. 2020, section 3.1).
     """
 
     def __init__(
@@ -25,6 +26,7 @@ class Embedding(nn.Module):
         norm: nn.Module | None = None,
         dropout: float = 0.0,
         scaled: bool = False,
+        widen: nn.Linear | None = None,
     ) -> None:
         super().__init__()
         self.tokens = tokens
@@ -33,6 +35,7 @@ class Embedding(nn.Module):
         self.norm = norm
         self.dropout = nn.Dropout(dropout)
         self.scale = math.sqrt(tokens.embedding_dim) if scaled else 1.0  # Vaswani et al. 2017, section 3.4
+        self.widen = widen
 
     def forward(self, ids: Tensor, layout: Layout, segments: Tensor | None = None) -> Tensor:
         """Ids (N,) and, where the model has them, segment ids (N,) to (N, D)."""
@@ -49,4 +52,5 @@ class Embedding(nn.Module):
             raise ValueError("segments were given, but this model has no segment embeddings")
         if self.norm is not None:
             x = self.norm(x)
-        return self.dropout(x)
+        x = self.dropout(x)
+        return x if self.widen is None else self.widen(x)

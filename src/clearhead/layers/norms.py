@@ -12,8 +12,8 @@ NORMS: dict[str, Callable[..., nn.Module]] = {
 }
 
 
-def make_norm(name: str, width: int, eps: float) -> nn.Module:
-    """A norm over tokens of this width."""
+def make_norm(name: str, width: int, eps: float, *, bias: bool = True) -> nn.Module:
+    """A norm over tokens of this width; an RMS norm has no bias anyway."""
     if name not in NORMS:
         raise ValueError(f"there is no norm {name!r}: choose {', '.join(NORMS)}")
-    return NORMS[name](width, eps=eps)
+    return NORMS[name](width, eps=eps, **({"bias": bias} if name == "layer" else {}))

@@ -17,6 +17,13 @@ def first(x: Tensor, layout: Layout) -> Tensor:
     return taken.masked_fill((layout.lengths == 0).unsqueeze(1), 0.0)
 
 
+def last(x: Tensor, layout: Layout) -> Tensor:
+    """The last token of each sequence, (B, D)."""
+    ends = (layout.offsets[1:] - 1).clamp(0, max(x.shape[0] - 1, 0))
+    taken = x.index_select(0, ends) if x.shape[0] else x.new_zeros(layout.num_sequences, x.shape[1]) + x.sum()
+    return taken.masked_fill((layout.lengths == 0).unsqueeze(1), 0.0)
+
+
 def mean(x: Tensor, layout: Layout) -> Tensor:
     """The average of each sequence's tokens, (B, D)."""
     total = x.new_zeros(layout.num_sequences, x.shape[1], dtype=torch.promote_types(x.dtype, torch.float32))
@@ -42,6 +49,7 @@ def _extreme(x: Tensor, layout: Layout, how: str) -> Tensor:
 
 POOLINGS: dict[str, Callable[[Tensor, Layout], Tensor]] = {
     "first": first,
+    "last": last,
     "mean": mean,
     "max": largest,
     "min": smallest,

@@ -1,12 +1,14 @@
 """Positions: how a model that sees a set of tokens learns their order.
 
 Two kinds are added to the tokens (sinusoidal, learned), one turns queries and keys (rotary), two are added to
-the scores (ALiBi, T5). Tables are computed in float64, so that they stay exact at any position.
+the scores (ALiBi, T5). Angles are computed in float64, so that they stay exact at any position; what is computed
+and not learned is made on the CPU, also where a model is only sketched on the meta device.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -15,12 +17,14 @@ from torch import Tensor, nn
 from clearhead.attention import Layout, Relative
 
 
-def _angles(max_len: int, width: int, base: float) -> Tensor:
-    """Position / base^(2i / width), (max_len, width / 2), float64."""
+_TABLE = 2**25  # entries of a computed table: beyond any model of the field, below what a wrong size would take
+
+
+def _frequencies(width: int, base: float) -> Tensor:
+    """base^(-2i / width), (width / 2,), float64."""
     if width % 2:
         raise ValueError(f"width {width} is odd: sines and cosines come in pairs")
-    frequencies = base ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
-    return torch.arange(max_len, dtype=torch.float64).unsqueeze(1) * frequencies
+    return base ** (-torch.arange(0, width, 2, dtype=torch.float64, device="cpu") / width)
 
 
 def _check(layout: Layout, max_len: int, what: str) -> None:
@@ -41,7 +45,9 @@ class Sinusoidal(nn.Module):
 
     def __init__(self, max_len: int, width: int, *, interleaved: bool = True, base: float = 10_000.0) -> None:
         super().__init__()
-        angles = _angles(max_len, width, base)
+        if max_len * width > _TABLE:
+            raise ValueError(f"a table of {max_len} sinusoidal positions of width {width} is too large: lower max_len")
+        angles = torch.arange(max_len, dtype=torch.float64, device="cpu").unsqueeze(1) * _frequencies(width, base)
         both = torch.stack([angles.sin(), angles.cos()], dim=-1)  # (max_len, width / 2, 2)
         table = both.flatten(1) if interleaved else both.transpose(1, 2).flatten(1)
         self.register_buffer("table", table.float(), persistent=False)
@@ -67,28 +73,72 @@ class Learned(nn.Module):
         return self.table(layout.positions + self.offset)
 
 
+@dataclass(frozen=True)
+class Stretch:
+    """Rotary frequencies slowed down so that a model reads further than it was trained to.
+
+    With `low` and `high` only slow frequencies are divided by `factor`, those that turn fewer than `low` times in
+    `trained` positions; fast ones, above `high`, stay, and between the two the step is smooth (Llama 3.1). Without,
+    all are divided (Chen et al. 2023, section 2.3).
+    """
+
+    factor: float
+    low: float | None = None
+    high: float | None = None
+    trained: int | None = None
+
+    def __call__(self, frequencies: Tensor) -> Tensor:
+        if self.low is None or self.high is None or self.trained is None:
+            return frequencies / self.factor
+        turns = frequencies * self.trained / (2 * math.pi)
+        kept = ((turns - self.low) / (self.high - self.low)).clamp(0, 1)
+        return frequencies * (kept + (1 - kept) / self.factor)
+
+
 class Rotary(nn.Module):
     """Turns pairs of query and key coordinates by an angle that grows with the position (Su et al. 2021, section 3.2).
 
     A pair is coordinates i and i + K/2 (Llama), or neighbours where `interleaved` (the paper). Only the first
-    `width` coordinates of a head turn. Call it with queries or keys (N, heads, K) and positions (N,).
+    `width` coordinates of a head turn. Call it with positions (N,) for what turns the queries and keys there.
     """
 
-    cos: Tensor
-    sin: Tensor
-
-    def __init__(self, max_len: int, width: int, *, interleaved: bool = False, base: float = 10_000.0) -> None:
+    def __init__(
+        self,
+        max_len: int,
+        width: int,
+        *,
+        interleaved: bool = False,
+        base: float = 10_000.0,
+        stretch: Stretch | None = None,
+    ) -> None:
         super().__init__()
-        self.width, self.interleaved = width, interleaved
-        angles = _angles(max_len, width, base)
-        self.register_buffer("cos", angles.cos().float(), persistent=False)
-        self.register_buffer("sin", angles.sin().float(), persistent=False)
+        self.max_len, self.interleaved = max_len, interleaved
+        frequencies = _frequencies(width, base)
+        # not a buffer: `model.to(torch.bfloat16)` must not round it
+        self.frequencies = frequencies if stretch is None else stretch(frequencies)  # (width / 2,), float64
 
-    def forward(self, x: Tensor, positions: Tensor) -> Tensor:
-        """The same shape, turned."""
-        cos = F.embedding(positions, self.cos).unsqueeze(1)  # (N, 1, width / 2)
-        sin = F.embedding(positions, self.sin).unsqueeze(1)
-        turning, still = x[..., : self.width].float(), x[..., self.width :]
+    def forward(self, positions: Tensor) -> Turn:
+        """The turn of each token, from angles in float64: exact at any position."""
+        angles = positions.unsqueeze(1) * self.frequencies.to(positions.device)  # (N, width / 2)
+        return Turn(angles.cos().float(), angles.sin().float(), self.interleaved)
+
+    def check(self, layout: Layout) -> None:
+        """Refuse positions beyond those the model knows."""
+        _check(layout, self.max_len, "rotary")
+
+
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """The rotation of each token of a batch."""
+
+    cos: Tensor  # (N, width / 2)
+    sin: Tensor
+    interleaved: bool = False
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Queries or keys (N, heads, K), turned."""
+        cos, sin, width = self.cos.unsqueeze(1), self.sin.unsqueeze(1), 2 * self.cos.shape[1]
+        turning, still = x[..., :width].float(), x[..., width:]
         if self.interleaved:
             a, b = turning[..., 0::2], turning[..., 1::2]
             turned = torch.stack([a * cos - b * sin, b * cos + a * sin], dim=-1).flatten(-2)
@@ -96,10 +146,6 @@ class Rotary(nn.Module):
             a, b = turning.chunk(2, dim=-1)
             turned = torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1)
         return torch.cat([turned.to(x.dtype), still], dim=-1) if still.shape[-1] else turned.to(x.dtype)
-
-    def check(self, layout: Layout) -> None:
-        """Refuse positions beyond the table."""
-        _check(layout, self.cos.shape[0], "rotary")
 
 
 class ALiBi(nn.Module):
@@ -112,7 +158,7 @@ class ALiBi(nn.Module):
         power = 2 ** math.floor(math.log2(num_heads))
         slopes = [2 ** (-8 * (i + 1) / power) for i in range(power)]
         slopes += [2 ** (-4 * (2 * i + 1) / power) for i in range(num_heads - power)]  # every other of the next power
-        self.register_buffer("slopes", -torch.tensor(slopes), persistent=False)
+        self.register_buffer("slopes", -torch.tensor(slopes, device="cpu"), persistent=False)
 
     def forward(self) -> Relative:
         """The bias to attend with."""
@@ -130,9 +176,9 @@ class T5Relative(nn.Module):
     ) -> None:
         super().__init__()
         self.table = nn.Embedding(num_buckets, num_heads)
-        distance = torch.arange(-max_distance, max_distance + 1)
+        distance = torch.arange(-max_distance, max_distance + 1, device="cpu")
         self.register_buffer("buckets", _buckets(distance, num_buckets, max_distance, bidirectional), persistent=False)
-        self.register_buffer("still", torch.zeros(num_heads), persistent=False)
+        self.register_buffer("still", torch.zeros(num_heads, device="cpu"), persistent=False)
 
     def forward(self) -> Relative:
         """The bias to attend with."""

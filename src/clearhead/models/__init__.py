@@ -1,21 +1,27 @@
 """Models built from the bricks."""
 
+from clearhead.models.heads import HeadConfig, build_head
+from clearhead.models.model import Model, ModelConfig, build, build_encoder_decoder
 from clearhead.models.transformer import (
     PRESETS,
-    EncoderDecoder,
+    Local,
     Stack,
     TransformerConfig,
     build_decoder,
     build_encoder,
-    build_encoder_decoder,
 )
 
 __all__ = [
     "PRESETS",
-    "EncoderDecoder",
+    "HeadConfig",
+    "Local",
+    "Model",
+    "ModelConfig",
     "Stack",
     "TransformerConfig",
+    "build",
     "build_decoder",
     "build_encoder",
     "build_encoder_decoder",
+    "build_head",
 ]

@@ -1,14 +1,27 @@
-"""The Transformer: encoder, decoder, and both together, built from bricks."""
+"""The Transformer: a stack of blocks, built from bricks that a configuration names."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from torch import Tensor, nn
 
-from clearhead.attention import Bias, Cache, CacheConfig, Causal, Core, Full, Layout, Mask, MultiHead
+from clearhead.attention import (
+    Bias,
+    Cache,
+    CacheConfig,
+    Causal,
+    Core,
+    Dot,
+    Full,
+    Layout,
+    Mask,
+    MultiHead,
+    ScaledDot,
+    Window,
+)
 from clearhead.layers import (
     ALiBi,
     Around,
@@ -19,17 +32,36 @@ from clearhead.layers import (
     Learned,
     Rotary,
     Sinusoidal,
+    Stretch,
     T5Relative,
     make_norm,
 )
+from clearhead.vision import PatchConfig, Patches
 
-Positions = Literal["sinusoidal", "learned", "rotary", "alibi", "t5", "none"]
+Positions = Literal["sinusoidal", "halves", "learned", "rotary", "alibi", "t5", "none"]
+
+
+class Local(nn.Module):
+    """Layers that see only near tokens, with rotary positions of their own where they have them."""
+
+    def __init__(self, layers: Sequence[int], mask: Mask, rotary: Rotary | None = None) -> None:
+        super().__init__()
+        self.layers = frozenset(layers)
+        self.mask = mask
+        self.rotary = rotary
+
+    def forward(self, around: Around) -> Around:
+        """What is around a layer, narrowed to what is near."""
+        mask = self.mask if around.mask is None else around.mask & self.mask
+        rotate = around.rotate if self.rotary is None else self.rotary(around.layout.positions)
+        return replace(around, mask=mask, rotate=rotate)
 
 
 class Stack(nn.Module):
     """An embedding, blocks, and a last norm where blocks are pre-norm. With a causal mask it is a decoder.
 
-    The blocks are a plain list (`stack.blocks`), so that training can shard or checkpoint them from outside.
+    The blocks are a plain list (`stack.blocks`), so that training can shard or checkpoint them from outside. A block
+    that stands in the list several times is shared between those layers.
     """
 
     def __init__(
@@ -41,6 +73,7 @@ class Stack(nn.Module):
         mask: Mask | None = None,
         rotary: Rotary | None = None,
         bias: Callable[[], Bias] | None = None,
+        local: Local | None = None,
     ) -> None:
         super().__init__()
         self.embedding = embedding
@@ -49,6 +82,7 @@ class Stack(nn.Module):
         self.mask = Full() if mask is None else mask
         self.rotary = rotary
         self.bias = bias
+        self.local = local
 
     def forward(
         self,
@@ -62,10 +96,9 @@ class Stack(nn.Module):
         cache: Cache | None = None,
         memory_cache: Cache | None = None,
     ) -> Tensor:
-        """Token ids (N,) to vectors (N, D); `mask` replaces the stack's own."""
+        """Token ids (N,), or pictures, to vectors (N, D); `mask` replaces the stack's own."""
         embedded = self.embedding(ids, layout) if segments is None else self.embedding(ids, layout, segments)
-        return self.transform(
-            embedded,
+        around = Around(
             layout,
             mask=mask,
             memory=memory,
@@ -73,55 +106,30 @@ class Stack(nn.Module):
             cache=cache,
             memory_cache=memory_cache,
         )
+        return self.transform(embedded, around)
 
-    def transform(
-        self,
-        x: Tensor,
-        layout: Layout,
-        *,
-        mask: Mask | None = None,
-        memory: Tensor | None = None,
-        memory_layout: Layout | None = None,
-        cache: Cache | None = None,
-        memory_cache: Cache | None = None,
-    ) -> Tensor:
+    def transform(self, x: Tensor, around: Around) -> Tensor:
         """The same for tokens that are vectors already, (N, D)."""
         if self.rotary is not None:
-            self.rotary.check(layout)
-        around = Around(
-            layout,
-            mask=self.mask if mask is None else mask,
-            rotate=self.rotary,
+            self.rotary.check(around.layout)
+        around = replace(
+            around,
+            mask=self.mask if around.mask is None else around.mask,
+            rotate=None if self.rotary is None else self.rotary(around.layout.positions),
             bias=None if self.bias is None else self.bias(),
-            memory=memory,
-            memory_layout=memory_layout,
-            cache=cache,
-            memory_cache=memory_cache,
         )
+        near = around if self.local is None else self.local(around)
         for layer, block in enumerate(self.blocks):
-            x = block(x, around, layer)
+            is_local = self.local is not None and layer in self.local.layers
+            x = block(x, near if is_local else around, layer)
         return x if self.norm is None else self.norm(x)
-
-
-class EncoderDecoder(nn.Module):
-    """An encoder whose output a decoder attends to (Vaswani et al. 2017, figure 1)."""
-
-    def __init__(self, encoder: Stack, decoder: Stack) -> None:
-        super().__init__()
-        self.encoder = encoder
-        self.decoder = decoder
-
-    def forward(self, source: Tensor, source_layout: Layout, target: Tensor, target_layout: Layout) -> Tensor:
-        """Source ids (M,) and target ids (N,), of as many sequences, to the decoder's vectors (N, D)."""
-        memory = self.encoder(source, source_layout)
-        return self.decoder(target, target_layout, memory=memory, memory_layout=source_layout)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerConfig:
     """The sizes and kinds of bricks of one stack."""
 
-    vocab_size: int
+    vocab_size: int = 1  # not read where tokens are patches
     width: int
     num_layers: int
     num_heads: int
@@ -129,26 +137,60 @@ class TransformerConfig:
     max_len: int = 512
     num_kv_heads: int | None = None  # None: as many as heads
     head_dim: int | None = None  # None: width / num_heads
+    num_groups: int | None = None  # layers share weights within so many groups (ALBERT); None: every layer has its own
+
+    patches: PatchConfig | None = None  # tokens are patches of a picture
+    embedding_width: int | None = None  # None: as wide as the model
+    embedding_norm: bool = False
+    num_segments: int = 0
+    scaled: bool | None = None  # multiply token vectors by sqrt(width); None: where positions are sinusoidal
+
     positions: Positions = "sinusoidal"
+    position_offset: int = 0  # rows of the table before the first position
+    rotary_base: float = 10_000.0
+    rotary_stretch: Stretch | None = None
+    num_buckets: int = 32  # T5's
+    max_distance: int = 128
+    window: tuple[int, int] | None = None  # tokens before and after that local layers see
+    local_layers: tuple[int, ...] = ()
+    local_rotary_base: float | None = None  # None: as rotary_base
+
     norm: Literal["layer", "rms"] = "layer"
     norm_eps: float = 1e-5
+    norm_bias: bool = True
     norm_first: bool = False
+    norm_of_embedding: bool = False  # pre-norm whose first norm is the embedding's (ModernBERT)
     activation: str = "relu"
     gated: bool = False
-    bias: bool = True
+    bias: bool = True  # of the feed-forward layers, and of attention unless told
+    attention_bias: bool | None = None
+    output_bias: bool | None = None  # None: as attention_bias
+    qk_norm: bool = False
+    scaled_scores: bool = True
+
     dropout: float = 0.1
     attention_dropout: float = 0.0
+    hidden_dropout: float = 0.0  # inside the feed-forward layers
+    embedding_dropout: float | None = None  # None: as dropout
     kernel: str = "auto"
 
     def __post_init__(self) -> None:
-        for name in ("vocab_size", "width", "num_layers", "num_heads", "hidden", "max_len"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: it must be at least 1")
-        for name in ("dropout", "attention_dropout"):
-            if not 0.0 <= getattr(self, name) < 1.0:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if str(field.type).startswith("int") and value is not None:
+                least = 0 if field.name in ("num_segments", "position_offset") else 1
+                _check_count(field.name, value, least, 10_000 if field.name == "num_layers" else 2**31)
+            elif "float" in str(field.type) and value is not None and (not _is_number(value) or value < 0):
+                raise ValueError(f"{field.name} is {value!r}: it must be a number, 0 or more")
+            elif str(field.type).startswith("bool") and value is not None and not isinstance(value, bool):
+                raise ValueError(f"{field.name} is {value!r}: it is true or false")
+        for name in ("dropout", "attention_dropout", "hidden_dropout", "embedding_dropout"):
+            if not 0.0 <= (getattr(self, name) or 0.0) < 1.0:
                 raise ValueError(f"{name} is {getattr(self, name)}: a probability from 0 up to, not including, 1")
         if self.positions not in Positions.__args__:  # type: ignore[attr-defined]
             raise ValueError(f"there are no {self.positions!r} positions: choose {', '.join(Positions.__args__)}")  # type: ignore[attr-defined]
+        if bool(self.local_layers) != (self.window is not None):
+            raise ValueError("local_layers and window go together: say which layers are local and how far they see")
 
     def cache(self) -> CacheConfig:
         """The size of a cache for this stack."""
@@ -157,6 +199,15 @@ class TransformerConfig:
             num_kv_heads=self.num_kv_heads or self.num_heads,
             head_dim=self.head_dim or self.width // self.num_heads,
         )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value and abs(value) < 1e12
+
+
+def _check_count(name: str, value: object, least: int, most: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise ValueError(f"{name} is {value!r}: it must be a whole number of at least {least} and at most {most}")
 
 
 PRESETS: dict[str, TransformerConfig] = {
@@ -178,52 +229,89 @@ def build_decoder(config: TransformerConfig, *, cross: bool = False) -> Stack:
     return _build(config, cross=cross, mask=Causal())
 
 
-def build_encoder_decoder(config: TransformerConfig, *, shared_embedding: bool = True) -> EncoderDecoder:
-    """Both; `shared_embedding` uses one table of token vectors for the two (Vaswani et al. 2017, section 3.4)."""
-    encoder, decoder = build_encoder(config), build_decoder(config, cross=True)
-    if shared_embedding:
-        decoder.embedding.tokens = encoder.embedding.tokens  # type: ignore[union-attr]
-    return EncoderDecoder(encoder, decoder)
-
-
 def _build(config: TransformerConfig, *, cross: bool, mask: Mask) -> Stack:
     c = config
-    added: dict[str, Callable[[], nn.Module]] = {
-        "sinusoidal": lambda: Sinusoidal(c.max_len, c.width),
-        "learned": lambda: Learned(c.max_len, c.width),
-    }
     biases: dict[str, Callable[[], nn.Module]] = {
         "alibi": lambda: ALiBi(c.num_heads),
-        "t5": lambda: T5Relative(c.num_heads, bidirectional=isinstance(mask, Full)),
+        "t5": lambda: T5Relative(c.num_heads, c.num_buckets, c.max_distance, bidirectional=isinstance(mask, Full)),
     }
-    tokens = nn.Embedding(c.vocab_size, c.width)
-    nn.init.normal_(tokens.weight, std=c.width**-0.5)
-    head_dim = c.head_dim or c.width // c.num_heads
+    rotary = _rotary(c, c.rotary_base) if c.positions == "rotary" else None
+    groups = c.num_layers if c.num_groups is None else c.num_groups
+    if groups > c.num_layers:
+        raise ValueError(f"{groups} groups of layers, but only {c.num_layers} layers")
+    blocks = [_block(c, cross, first=i == 0) for i in range(groups)]
     return Stack(
-        Embedding(
-            tokens,
-            positions=added[c.positions]() if c.positions in added else None,  # type: ignore[arg-type]
-            dropout=c.dropout,
-            scaled=c.positions == "sinusoidal",
-        ),
-        [_block(c, cross) for _ in range(c.num_layers)],
-        norm=make_norm(c.norm, c.width, c.norm_eps) if c.norm_first else None,
+        Patches(c.patches, c.width, dropout=_embedding_dropout(c)) if c.patches is not None else _embedding(c),
+        [blocks[i * groups // c.num_layers] for i in range(c.num_layers)],
+        norm=_norm(c) if c.norm_first else None,
         mask=mask,
-        rotary=Rotary(c.max_len, head_dim) if c.positions == "rotary" else None,
+        rotary=rotary,
         bias=biases[c.positions]() if c.positions in biases else None,  # type: ignore[arg-type]
+        local=_local(c),
     )
 
 
-def _block(c: TransformerConfig, cross: bool) -> Block:
-    def attention(kind: Literal["self", "cross"]) -> MultiHead:
-        core = Core(kind, dropout=c.attention_dropout, kernel=c.kernel)
-        return MultiHead(c.width, c.num_heads, num_kv_heads=c.num_kv_heads, head_dim=c.head_dim, bias=c.bias, core=core)
+def _embedding(c: TransformerConfig) -> Embedding:
+    width = c.embedding_width or c.width
+    added: dict[str, Callable[[], nn.Module]] = {
+        "sinusoidal": lambda: Sinusoidal(c.max_len, width),
+        "halves": lambda: Sinusoidal(c.max_len, width, interleaved=False),
+        "learned": lambda: Learned(c.max_len, width, offset=c.position_offset),
+    }
+    tokens = nn.Embedding(c.vocab_size, width)
+    nn.init.normal_(tokens.weight, std=width**-0.5)
+    return Embedding(
+        tokens,
+        positions=added[c.positions]() if c.positions in added else None,  # type: ignore[arg-type]
+        segments=nn.Embedding(c.num_segments, width) if c.num_segments else None,
+        norm=_norm(c, width) if c.embedding_norm else None,
+        dropout=_embedding_dropout(c),
+        scaled=c.positions == "sinusoidal" if c.scaled is None else c.scaled,
+        widen=None if c.embedding_width is None else nn.Linear(width, c.width),
+    )
 
+
+def _embedding_dropout(c: TransformerConfig) -> float:
+    return c.dropout if c.embedding_dropout is None else c.embedding_dropout
+
+
+def _rotary(c: TransformerConfig, base: float) -> Rotary:
+    return Rotary(c.max_len, c.head_dim or c.width // c.num_heads, base=base, stretch=c.rotary_stretch)
+
+
+def _local(c: TransformerConfig) -> Local | None:
+    if c.window is None:
+        return None
+    own = c.positions == "rotary" and c.local_rotary_base is not None
+    return Local(c.local_layers, Window(*c.window), _rotary(c, c.local_rotary_base or 0.0) if own else None)
+
+
+def _norm(c: TransformerConfig, width: int | None = None) -> nn.Module:
+    return make_norm(c.norm, width or c.width, c.norm_eps, bias=c.norm_bias)
+
+
+def _block(c: TransformerConfig, cross: bool, first: bool) -> Block:
+    def attention(kind: Literal["self", "cross"]) -> MultiHead:
+        head_dim = c.head_dim or c.width // c.num_heads
+        return MultiHead(
+            c.width,
+            c.num_heads,
+            num_kv_heads=c.num_kv_heads,
+            head_dim=c.head_dim,
+            bias=c.bias if c.attention_bias is None else c.attention_bias,
+            output_bias=c.output_bias,
+            norms=(_norm(c, head_dim), _norm(c, head_dim)) if c.qk_norm else None,
+            core=Core(kind, ScaledDot() if c.scaled_scores else Dot(), c.attention_dropout, c.kernel),
+        )
+
+    norms = [_norm(c) for _ in range(3 if cross else 2)]
+    if first and c.norm_of_embedding:
+        norms[0] = nn.Identity()
     feedforward = Gated if c.gated else FeedForward
     return Block(
         attention("self"),
-        feedforward(c.width, c.hidden, activation=c.activation, bias=c.bias, dropout=c.dropout),
-        [make_norm(c.norm, c.width, c.norm_eps) for _ in range(3 if cross else 2)],
+        feedforward(c.width, c.hidden, activation=c.activation, bias=c.bias, dropout=c.hidden_dropout),
+        norms,
         cross=attention("cross") if cross else None,
         norm_first=c.norm_first,
         dropout=c.dropout,

@@ -1,0 +1,118 @@
+"""What looking into a live `transformers` model costs, beside the model's own way of giving its weights out.
+
+    python benchmarks/live.py [--full]
+
+The model is a BERT of transformers with SDPA, on one sequence of 8,192 tokens. `overhead`: its forward inside `look` /
+outside, in a process that keeps the memory it frees. `map_ms`: the 512 x 512 max-pooled map of one head, from what was
+kept. `hf_eager_ratio`: the time to answer "what do the heads of this layer look at?": a forward inside `look` and the
+maps of every head of one layer / a forward of the same model in eager mode with output_attentions=True (whose weights
+would still have to be pooled; that is not counted). `hf_eager_mb_ratio`: what each of the two adds to the memory of a
+fresh process at its peak, as a ratio.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import subprocess
+import sys
+
+import torch
+from transformers import BertConfig, BertModel
+
+from clearhead.models.live import look
+from look import Peak
+from timing import interleaved, keep_memory
+
+TOKENS, LAYER = 8_192, "encoder.1"
+CONFIG = BertConfig(
+    vocab_size=1_000,
+    hidden_size=256,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    intermediate_size=1_024,
+    max_position_embeddings=TOKENS,
+    attn_implementation="sdpa",
+)
+
+
+class Works:
+    """The same question put to both: by looking, and by the model's own eager mode."""
+
+    def __init__(self) -> None:
+        torch.manual_seed(0)
+        self.fast = BertModel(CONFIG, add_pooling_layer=False).eval()
+        self.eager = copy.deepcopy(self.fast)
+        self.eager.set_attn_implementation("eager")
+        self.ids = torch.randint(CONFIG.vocab_size, (1, TOKENS))
+
+    def outside(self) -> None:
+        self.fast(self.ids)
+
+    def inside(self) -> None:
+        with look(self.fast) as self.seen:
+            self.fast(self.ids)
+
+    def map(self) -> None:
+        self.seen[LAYER].overview(1)
+
+    def by_looking(self) -> None:
+        self.inside()
+        for head in range(CONFIG.num_attention_heads):
+            self.seen[LAYER].overview(head)
+
+    def by_eager(self) -> None:
+        self.eager(self.ids, output_attentions=True)
+
+
+def peak_mb(what: str) -> float:
+    """The memory that one run adds, in a process of its own."""
+    out = subprocess.run([sys.executable, __file__, "--apart", what], capture_output=True, text=True, check=True)
+    return json.loads(out.stdout.splitlines()[-1])
+
+
+def apart(what: str) -> None:
+    works = Works()
+    works.fast(works.ids[:, :64])
+    works.eager(works.ids[:, :64])
+    with Peak() as peak:
+        getattr(works, what)()
+    print(json.dumps(peak.mb))
+
+
+@torch.no_grad()
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--full", action="store_true", help="more rounds, a few minutes")
+    parser.add_argument("--apart", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.apart:
+        apart(args.apart)
+        return
+    many = 6 if args.full else 1
+    mb = {what: peak_mb(what) for what in ("by_looking", "by_eager")}
+    print(f"peak memory added: by looking {mb['by_looking']:.0f} MB, by eager {mb['by_eager']:.0f} MB", flush=True)
+    keep_memory()
+    works = Works()
+    times = interleaved({"outside": works.outside, "inside": works.inside}, 8 * many, budget=14 * many)
+    overhead = times["inside"] / times["outside"]
+    print(f"forward of {TOKENS:,} tokens {times['outside']:.2f} s, inside look / outside: {overhead:.3f}", flush=True)
+    milliseconds = interleaved({"map": works.map}, 10 * many, budget=3 * many)["map"] * 1e3
+    print(f"512 x 512 map of one head: {milliseconds:.0f} ms", flush=True)
+    times = interleaved({"looking": works.by_looking, "eager": works.by_eager}, 2 * many, budget=5 * many)
+    print(f"forward and the maps of a layer: by looking {times['looking']:.2f} s, by eager {times['eager']:.2f} s")
+    print(
+        json.dumps(
+            {
+                "overhead": round(overhead, 3),
+                "map_ms": round(milliseconds, 1),
+                "hf_eager_ratio": round(times["looking"] / times["eager"], 3),
+                "hf_eager_mb_ratio": round(mb["by_looking"] / mb["by_eager"], 3),
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""Vectors to a file as they come: JSON lines, NumPy's .npy, or Parquet. None of them holds more than a batch."""
+
+from __future__ import annotations
+
+import json
+import sys
+from abc import abstractmethod
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Protocol
+
+import numpy as np
+from torch import Tensor
+
+HEADER = 128  # bytes before the numbers of an .npy file, rewritten when their count is known
+
+
+class Sink(Protocol):
+    """A file that takes vectors (n, D) in order."""
+
+    @abstractmethod
+    def write(self, vectors: Tensor) -> None: ...
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+
+class Lines:
+    """One JSON object a line: the number of the text, and its vector."""
+
+    def __init__(self, file: IO[str], first: int) -> None:
+        self._file, self._next = file, first
+
+    def write(self, vectors: Tensor) -> None:
+        for vector in vectors.tolist():
+            self._file.write(json.dumps({"text": self._next, "vector": [float(f"{x:.8g}") for x in vector]}) + "\n")
+            self._next += 1
+        self._file.flush()
+
+    def close(self) -> None:
+        if self._file is not sys.stdout:
+            self._file.close()
+
+
+class Matrix:
+    """One float32 matrix, (texts, D)."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("wb+")
+        self._file.write(b"\0" * HEADER)
+        self._count = self._width = 0
+
+    def write(self, vectors: Tensor) -> None:
+        self._file.write(vectors.numpy().astype("<f4").tobytes())
+        self._count, self._width = self._count + len(vectors), vectors.shape[1]
+
+    def close(self) -> None:
+        facts = {"descr": "<f4", "fortran_order": False, "shape": (self._count, self._width)}
+        text = repr(facts).encode("latin1")
+        self._file.seek(0)
+        self._file.write(np.lib.format.magic(1, 0) + (HEADER - 10).to_bytes(2, "little"))
+        self._file.write(text + b" " * (HEADER - 11 - len(text)) + b"\n")
+        self._file.close()
+
+
+class Parquet:
+    """A table with the columns `text` (its number) and `vector` (a list of D numbers)."""
+
+    def __init__(self, path: Path, first: int) -> None:
+        try:
+            import pyarrow.parquet as parquet
+        except ImportError:
+            raise ValueError("Parquet needs pyarrow: pip install 'clearhead[parquet]', or write .npy") from None
+        self._parquet: Any = parquet
+        self._path, self._next, self._writer = path, first, None
+
+    def write(self, vectors: Tensor) -> None:
+        import pyarrow as arrow
+
+        values = arrow.array(vectors.numpy().reshape(-1), arrow.float32())
+        rows = {
+            "text": arrow.array(range(self._next, self._next + len(vectors)), arrow.int64()),
+            "vector": arrow.FixedSizeListArray.from_arrays(values, vectors.shape[1]),
+        }
+        table = arrow.table(rows)
+        if self._writer is None:
+            self._writer = self._parquet.ParquetWriter(self._path, table.schema)
+        self._writer.write_table(table)
+        self._next += len(vectors)
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+
+class Output:
+    """A sink whose file appears under its name when it is whole; until then, and after a stop, it is `NAME.partial`."""
+
+    def __init__(self, path: Path | None, first: int = 0) -> None:
+        self.path = path
+        self.partial = None if path is None else path.with_name(path.name + ".partial")
+        if path is None or self.partial is None:
+            self._sink: Sink = Lines(sys.stdout, first)
+        elif path.suffix == ".jsonl":
+            self._sink = Lines(self.partial.open("w", encoding="utf-8"), first)
+        elif path.suffix == ".npy":
+            self._sink = Matrix(self.partial)
+        elif path.suffix == ".parquet":
+            self._sink = Parquet(self.partial, first)
+        else:
+            raise ValueError(f"{path} ends in {path.suffix!r}: .jsonl, .npy and .parquet are written")
+
+    def write(self, vectors: Tensor) -> None:
+        """Append vectors (n, D)."""
+        self._sink.write(vectors)
+
+    def __enter__(self) -> Output:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._sink.close()
+        if kind is None and self.partial is not None and self.path is not None and self.partial.exists():
+            self.partial.replace(self.path)

@@ -1,0 +1,144 @@
+"""Reading folders that others made: no name leads outside, no file is read without a limit.
+
+The folder is taken as it stands; someone who changes it while it is read is not what these checks are for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import stat
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, NoReturn
+
+MAX_JSON = 4 << 20  # bytes
+MAX_DEPTH = 64
+
+_NO_BRACKETS = re.compile(rb'(?:"(?:[^"\\]++|\\.)*+"?|[^"\[\]{}]++)++', re.DOTALL)  # whole strings, brackets and all
+_XET = re.compile(r"[0-9a-f]{64}")
+
+
+class Missing(ValueError):
+    """There is no such file in the folder."""
+
+
+def inside(folder: str | Path, name: str) -> Path:
+    """The path of the regular file `name` in `folder`; ValueError for any name that could mean something else.
+
+    Refused are absolute names, `..`, NUL, backslashes, links that lead out of the folder, and what is no regular
+    file (a pipe, a device, a folder); a file that is not there is `Missing`. The one way out is the Hugging Face
+    cache, whose snapshots are links: from `models--x--y/snapshots/REVISION` to a file in `models--x--y/blobs`, or
+    in the cache's shared store of blobs (`blobs/ab/ab...` beside the repositories).
+    """
+    folder = Path(folder)
+    refused = f"{name!r:.200} in {folder} is refused: "
+    parts = name.split("/")
+    if "\0" in name or "\\" in name or any(part in ("", ".", "..") for part in parts):
+        raise ValueError(refused + "a name must be relative and plain, without '..', '\\', NUL or empty parts")
+    path = folder.joinpath(*parts)
+    try:
+        root = folder.resolve(strict=True)
+        real = path.resolve(strict=True)
+    except FileNotFoundError:
+        raise Missing(f"{name!r:.200} is missing from {folder}") from None
+    except (OSError, RuntimeError, UnicodeError) as error:  # too long, a loop of links, no encoding
+        raise ValueError(f"{refused}{error!s:.200}") from None
+    if not real.is_relative_to(root) and not _cached(root, real):
+        raise ValueError(refused + "it is a link that leads out of the folder; put the file itself there")
+    if not stat.S_ISREG(real.stat().st_mode):
+        raise ValueError(refused + "it is not a regular file")
+    return path
+
+
+def _cached(root: Path, real: Path) -> bool:
+    """Whether `real` is a blob that the Hugging Face cache keeps for the snapshot `root`."""
+    repository = root.parent.parent
+    if root.parent.name != "snapshots" or not repository.name.startswith("models--"):
+        return False
+    shared = repository.parent / "blobs" / real.name[:2]
+    return real.parent == repository / "blobs" or (real.parent == shared and _XET.fullmatch(real.name) is not None)
+
+
+def read_json(folder: str | Path, name: str, *, max_bytes: int = MAX_JSON) -> dict[str, Any]:
+    """The JSON object in a file of `folder`, within limits; every fault is a ValueError that names the file.
+
+    Refused besides bad JSON: more than `max_bytes`, nesting beyond `MAX_DEPTH`, keys given twice, a byte order
+    mark, integers beyond Python's 4300 digits, and NaN, Infinity or a number that overflows to it. JSON has no
+    infinities; transformers 4 wrote them bare, transformers 5 writes `{"__float__": "Infinity"}`.
+    """
+    data = read_bytes(folder, name, max_bytes=max_bytes)
+    return parse_json(data, str(Path(folder) / name), max_values=max(max_bytes, MAX_JSON) // 4)
+
+
+def read_bytes(folder: str | Path, name: str, *, max_bytes: int = MAX_JSON) -> bytes:
+    """What is in a file of `folder`, unless it is larger than `max_bytes`."""
+    path = inside(folder, name)
+    size = path.stat().st_size
+    if size > max_bytes:
+        raise ValueError(f"{path} has {size:,} bytes: more than the {max_bytes:,} that such a file may have")
+    return path.read_bytes()
+
+
+def read_config(folder: str | Path) -> dict[str, Any]:
+    """`config.json` of a model folder; refused if it asks for code of its own (`auto_map`)."""
+    config = read_json(folder, "config.json")
+    if "auto_map" in config:
+        raise ValueError(
+            f"{Path(folder) / 'config.json'} has an auto_map: the model wants to run Python code that comes with it, "
+            "which clearhead never does; use a model of a built-in family"
+        )
+    return config
+
+
+def parse_json(data: bytes, source: str, *, max_values: int = MAX_JSON // 4) -> dict[str, Any]:
+    """The JSON object in `data`, as strictly as `read_json`; `source` is what the errors name."""
+    try:
+        _check_cost(data, max_values)
+        value = json.loads(
+            data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite
+        )
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{source} is not UTF-8: {error.reason} at byte {error.start}") from None
+    except ValueError as error:
+        raise ValueError(f"{source} is not JSON that can be read: {error}") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"{source} holds {type(value).__name__}, not an object: it must be {{...}}")
+    return value
+
+
+def _check_cost(data: bytes, max_values: int) -> None:
+    """Refuse what would exhaust the memory or the stack of the parser, before it runs."""
+    if sum(data.count(mark) for mark in (b",", b":", b"[", b"{")) > max_values:
+        raise ValueError(f"it holds more than {max_values:,} values")
+    brackets = _NO_BRACKETS.sub(b"", data)
+    if max(accumulate(1 if b in b"[{" else -1 for b in brackets), default=0) > MAX_DEPTH:
+        raise ValueError(f"it nests deeper than {MAX_DEPTH} levels")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the key {key!r:.100} is given twice")
+        found[key] = value
+    return found
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not a number in JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"{text:.40} is beyond what a number can hold")
+    return value
+
+
+def sha256(path: str | Path) -> str:
+    """The SHA-256 of a file, read as a stream."""
+    with Path(path).open("rb", buffering=0) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

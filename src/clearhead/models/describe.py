@@ -1,0 +1,61 @@
+"""Describe: what a model folder is, from its config, headers and manifest; no weight is read but for the hashes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from clearhead.files import Damaged, admit, inside, read_config, read_header, weight_files
+from clearhead.models.hub import locate
+from clearhead.models.model import build
+from clearhead.models.sentence import read_sentence
+from clearhead.models.store import carried_files, family_of, read_model_config, tokenizer_of
+
+
+def describe(source: str | Path) -> dict[str, Any]:
+    """Everything `clearhead info` shows, as plain values. `intact` is None where a folder has no manifest."""
+    folder = locate(source)
+    problems: dict[str, str] = {}
+    try:
+        manifest = admit(folder)
+    except Damaged as damage:
+        manifest, problems = None, damage.problems
+    raw = read_config(folder)
+    family = family_of(raw, folder)
+    architecture = family.architecture(raw)
+    config = read_model_config(family, raw, architecture)
+    files = weight_files(folder)
+    headers = {file: read_header(inside(folder, file)) for file in set(files.values())}
+    with torch.device("meta"):
+        model = build(config)
+    tokenizer = None if problems else tokenizer_of(folder)
+    stack, head = config.stack, config.head
+    sentence = read_sentence(carried_files(folder))
+    return {
+        "folder": str(folder),
+        "family": family.title,
+        "architecture": architecture,
+        "head": None if head is None else head.kind,
+        "labels": [] if head is None else list(head.labels),
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "bytes": sum(inside(folder, file).stat().st_size for file in headers),
+        "files": sorted(headers),
+        "dtypes": sorted({info.dtype for header in headers.values() for info in header.values()}),
+        "encoder_layers": 0 if config.encoder is None else config.encoder.num_layers,
+        "decoder_layers": 0 if config.decoder is None else config.decoder.num_layers,
+        "width": stack.width,
+        "heads": stack.num_heads,
+        "kv_heads": stack.num_kv_heads or stack.num_heads,
+        "vocabulary": None if stack.patches is not None else stack.vocab_size,
+        "max_len": None if stack.positions in ("t5", "alibi", "none") else stack.max_len,
+        "tokenizer": None if tokenizer is None else repr(tokenizer),
+        "sentence": {"pool": sentence.pool, "normalize": sentence.normalize, "max_len": sentence.max_len}
+        if "modules.json" in carried_files(folder)
+        else None,
+        "intact": False if problems else None if manifest is None else True,
+        "problems": problems,
+        "saved_by": None if manifest is None else manifest.version,
+        "facts": {} if manifest is None else manifest.facts,
+    }

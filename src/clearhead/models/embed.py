@@ -1,0 +1,77 @@
+"""Embed: texts to vectors, in batches of a token budget, in order, without padding, for inputs of any length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import torch
+from torch import Tensor
+
+from clearhead.attention import Layout
+from clearhead.layers import POOLINGS
+from clearhead.models.model import Model
+from clearhead.models.sentence import SentenceConfig
+from clearhead.text import Tokenizer, Tokens
+
+BUDGET = 4096  # tokens in a batch: enough to fill the matrix units, little enough to stay in cache
+READ = 512  # texts tokenised at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """The vectors of the next texts, and what they took."""
+
+    vectors: Tensor  # (n, D), float32 on the CPU
+    num_tokens: int
+    num_cut: int  # texts longer than the model reads
+    longest: int  # tokens of the longest of them, before it was cut
+
+
+def embed(
+    model: Model, tokenizer: Tokenizer, texts: Iterable[str], config: SentenceConfig, *, budget: int = BUDGET
+) -> Iterator[Embedded]:
+    """Texts batch by batch; one batch is held at a time."""
+    if budget < 1:
+        raise ValueError(f"a budget of {budget} tokens: give at least 1")
+    remaining = iter(texts)
+    while block := list(islice(remaining, READ)):
+        for at, text in enumerate(block):
+            if not isinstance(text, str):
+                raise TypeError(f"text {at} is {type(text).__name__}, not a string")
+        prompted = [config.prompt + text for text in block] if config.prompt else block
+        tokens = tokenizer(prompted, max_len=config.max_len, offsets=False)
+        had = {cut.text: cut.had for cut in tokens.cut}
+        done = 0
+        for count in batches(tokens.layout.sizes, budget):
+            long = [had[i] for i in range(done, done + count) if i in had]
+            size = sum(tokens.layout.sizes[done : done + count])
+            yield Embedded(_vectors(model, tokens, done, count, config), size, len(long), max(long, default=0))
+            done += count
+
+
+def batches(sizes: Iterable[int], budget: int) -> Iterator[int]:
+    """How many sequences go together, one number per batch: as many as fit the budget, at least one."""
+    count = total = 0
+    for size in sizes:
+        if count and total + size > budget:
+            yield count
+            count = total = 0
+        count, total = count + 1, total + size
+    if count:
+        yield count
+
+
+@torch.inference_mode()
+def _vectors(model: Model, tokens: Tokens, first: int, count: int, config: SentenceConfig) -> Tensor:
+    offsets = tokens.layout.offsets
+    rows = slice(int(offsets[first]), int(offsets[first + count]))
+    device = next(iter(model.parameters())).device
+    layout = Layout.of(tokens.layout.sizes[first : first + count]).to(device)
+    stack = model.decoder if model.encoder is None else model.encoder
+    assert stack is not None
+    ids = tokens.ids[rows].to(device)
+    segments = tokens.segments[rows].to(device) if getattr(stack.embedding, "segments", None) is not None else None
+    pooled = POOLINGS[config.pool](stack(ids, layout, segments=segments), layout).float()
+    return (torch.nn.functional.normalize(pooled, dim=1) if config.normalize else pooled).cpu()

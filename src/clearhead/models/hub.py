@@ -1,0 +1,31 @@
+"""Hub: a model's name to a local folder, through `huggingface_hub` and its cache."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+# What a model folder may hold that is read here. Code and pickles are not even fetched.
+WANTED = ("*.json", "*.safetensors", "*.txt", "*.model", "1_Pooling/config.json")
+_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+
+
+def locate(source: str | Path, revision: str | None = None) -> Path:
+    """The folder itself where it is one, else the hub's snapshot of that name, fetched if it is not in the cache."""
+    folder = Path(source)
+    if folder.is_dir():
+        if revision is not None:
+            raise ValueError(f"{folder} is a folder here, and has no revision {revision!r}")
+        return folder
+    if isinstance(source, Path) or not _NAME.fullmatch(source) or source.startswith("."):
+        raise ValueError(f"there is no folder {str(source)!r}, and it is not a name on the hub either (owner/name)")
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(source, revision=revision, allow_patterns=list(WANTED)))
+    except (HfHubHTTPError, LocalEntryNotFoundError, HFValidationError, OSError) as error:
+        told = " ".join(str(error).split())[:300]
+        raise ValueError(
+            f"there is no folder {source!r} here, and the hub did not give it under that name: {told}"
+        ) from error

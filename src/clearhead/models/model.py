@@ -1,0 +1,95 @@
+"""Model: an encoder, a decoder or both, and a head. Every family of the field is one of these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from clearhead.attention import Cache, Layout
+from clearhead.models.heads import HeadConfig, build_head
+from clearhead.models.transformer import Stack, TransformerConfig, build_decoder, build_encoder
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """The parts of a model; with both an encoder and a decoder, the decoder attends to the encoder's output."""
+
+    encoder: TransformerConfig | None = None
+    decoder: TransformerConfig | None = None
+    head: HeadConfig | None = None
+    shared_embedding: bool = True  # one table of token vectors for the two (Vaswani et al. 2017, section 3.4)
+
+    def __post_init__(self) -> None:
+        if self.encoder is None and self.decoder is None:
+            raise ValueError("a model without an encoder and without a decoder: give one or both")
+
+    @property
+    def stack(self) -> TransformerConfig:
+        """The stack whose vectors the head reads."""
+        stack = self.encoder if self.decoder is None else self.decoder
+        assert stack is not None
+        return stack
+
+
+class Model(nn.Module):
+    """Token ids to what the head answers; without a head, to the vectors of the last layer."""
+
+    def __init__(self, encoder: Stack | None, decoder: Stack | None, head: nn.Module | None = None) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.decoder = decoder
+        self.head = head
+
+    def states(
+        self,
+        ids: Tensor,
+        layout: Layout,
+        target: Tensor | None = None,
+        target_layout: Layout | None = None,
+        *,
+        segments: Tensor | None = None,
+        cache: Cache | None = None,
+    ) -> Tensor:
+        """The vectors of the last layer, (N, D): of the decoder's tokens where there is one."""
+        if self.encoder is None:
+            assert self.decoder is not None
+            return self.decoder(ids, layout, segments=segments, cache=cache)
+        memory = self.encoder(ids, layout, segments=segments)
+        if self.decoder is None:
+            return memory
+        if target is None or target_layout is None:
+            raise ValueError("an encoder-decoder reads a source and a target: give `target` and `target_layout` too")
+        return self.decoder(target, target_layout, memory=memory, memory_layout=layout, cache=cache)
+
+    def forward(
+        self,
+        ids: Tensor,
+        layout: Layout,
+        target: Tensor | None = None,
+        target_layout: Layout | None = None,
+        *,
+        segments: Tensor | None = None,
+        cache: Cache | None = None,
+    ) -> Tensor:
+        """Ids (N,) of the sequences in `layout`; an encoder-decoder takes the target's as well."""
+        x = self.states(ids, layout, target, target_layout, segments=segments, cache=cache)
+        read = layout if target_layout is None else target_layout
+        return x if self.head is None else self.head(x, read)
+
+
+def build(config: ModelConfig) -> Model:
+    """A model with fresh weights."""
+    encoder = None if config.encoder is None else build_encoder(config.encoder)
+    decoder = None if config.decoder is None else build_decoder(config.decoder, cross=encoder is not None)
+    if encoder is not None and decoder is not None and config.shared_embedding:
+        decoder.embedding.tokens = encoder.embedding.tokens  # type: ignore[union-attr]
+    last = encoder if decoder is None else decoder
+    assert last is not None
+    head = None if config.head is None else build_head(config.head, getattr(last.embedding, "tokens", None))  # type: ignore[arg-type]
+    return Model(encoder, decoder, head)
+
+
+def build_encoder_decoder(config: TransformerConfig, *, shared_embedding: bool = True) -> Model:
+    """An encoder and a decoder of the same configuration, without a head."""
+    return build(ModelConfig(encoder=config, decoder=config, shared_embedding=shared_embedding))

@@ -1,0 +1,337 @@
+"""Store: model folders as the Hugging Face world has them, opened and saved.
+
+Nothing in a folder is run or trusted: weights are safetensors, sizes are checked before memory is taken, and a folder
+that clearhead saved is held against its manifest to the last byte.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from clearhead.files import MARKER, admit, inside, new_folder, read_config, read_header, weight_files, write_manifest
+from clearhead.files.safe import Missing, read_bytes
+from clearhead.models.families import FAMILIES, Family
+from clearhead.models.families.table import Pair, Raw
+from clearhead.models.heads import Kind
+from clearhead.models.hub import locate
+from clearhead.models.model import Model, ModelConfig, build
+from clearhead.text import Tokenizer
+
+SHARD = "4GB"
+# Files of a folder that belong to the model, are not written anew, and travel with it.
+CARRIED = (
+    "generation_config.json",
+    "preprocessor_config.json",
+    "modules.json",
+    "sentence_bert_config.json",
+    "config_sentence_transformers.json",
+    "1_Pooling/config.json",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A model with everything its folder says of it."""
+
+    model: Model
+    config: ModelConfig
+    family: Family
+    architecture: str
+    raw: dict[str, Any]  # config.json as it was read
+    tokenizer: Tokenizer | None = None
+    carried: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    facts: Mapping[str, Any] = field(default_factory=dict[str, Any])  # what the manifest says of its origin
+    fresh: tuple[str, ...] = ()  # parameters of the head that the folder did not hold: newly initialised
+    unused: tuple[str, ...] = ()  # tensors of the folder that this architecture does not read
+
+
+def open_folder(
+    source: str | Path,
+    *,
+    head: Kind | None = None,
+    labels: Iterable[str] | None = None,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str = "cpu",
+    revision: str | None = None,
+) -> Opened:
+    """Open a model folder, or a name on the Hugging Face hub.
+
+    `head` puts another head on the body (with `labels`, where it has any); what the folder does not hold of it is
+    initialised and listed in `fresh`. `dtype` is the folder's own unless given.
+    """
+    folder = locate(source, revision)
+    manifest = admit(folder)
+    raw = read_config(folder)
+    family = family_of(raw, folder)
+    architecture = family.architecture(raw, head)
+    weights = _Weights(folder)
+    config = read_model_config(family, raw, architecture, labels, _tied(family, architecture, weights))
+    for stack in (config.encoder, config.decoder):
+        if stack is not None and stack.num_groups is None and stack.num_layers > len(weights.files):
+            raise ValueError(
+                f"{folder}: config.json speaks of {stack.num_layers} layers, but there are only "
+                f"{len(weights.files)} tensors in the folder"
+            )
+    with torch.device("meta"):
+        model = build(config)
+    fresh, unused = weights.fill(model, family, architecture, dtype, device, raw)
+    facts = {} if manifest is None else manifest.facts
+    tokenizer = tokenizer_of(folder)
+    if tokenizer is not None and tokenizer.vocab_size > config.stack.vocab_size:
+        raise ValueError(
+            f"{folder}: the tokenizer gives ids up to {tokenizer.vocab_size - 1}, but the model has vectors for "
+            f"{config.stack.vocab_size} only: they do not belong together"
+        )
+    if facts.get("tokenizer") is not None:
+        if tokenizer is None:
+            raise ValueError(f"{folder} was saved with a tokenizer, and has none now")
+        tokenizer.check(facts["tokenizer"])
+    return Opened(
+        model.eval(),
+        config,
+        family,
+        architecture,
+        raw,
+        tokenizer,
+        carried_files(folder),
+        facts,
+        tuple(fresh),
+        tuple(unused),
+    )
+
+
+def save_folder(
+    opened: Opened, folder: str | Path, *, overwrite: bool = False, facts: Mapping[str, Any] | None = None
+) -> None:
+    """Write a folder that `transformers` opens: whole, or not at all. `facts` go into the manifest."""
+    from huggingface_hub import split_torch_state_dict_into_shards
+
+    family, model = opened.family, opened.model
+    raw = family.write(opened.config, opened.architecture, opened.raw)
+    dtype = next(iter(model.parameters())).dtype
+    raw["torch_dtype" if "torch_dtype" in raw and "dtype" not in raw else "dtype"] = str(dtype).removeprefix("torch.")
+    params = {name: p.detach().cpu() for name, p in model.named_parameters()}
+    tensors = {
+        pair.theirs: pair.how.write([params[n] for n in pair.ours])
+        for pair in family.pairs(params, opened.architecture)
+    }
+    if opened.config.head is not None and not opened.config.head.tied:
+        tensors |= {copy: tensors[name].clone() for name, copy in family.copies.items() if name in tensors}
+    plan = split_torch_state_dict_into_shards(
+        tensors, max_shard_size=SHARD, filename_pattern="model{suffix}.safetensors"
+    )
+    with new_folder(folder, overwrite=overwrite) as target:
+        for name, names in plan.filename_to_tensors.items():
+            save_file({n: tensors[n] for n in names}, target / name, metadata={"format": "pt"})
+        if plan.is_sharded:
+            index = {"metadata": plan.metadata, "weight_map": plan.tensor_to_filename}
+            (target / "model.safetensors.index.json").write_text(_json(index), encoding="utf-8")
+        (target / "config.json").write_text(_json({**raw, **MARKER}), encoding="utf-8")
+        for name, data in opened.carried.items():
+            (target / name).parent.mkdir(exist_ok=True)
+            (target / name).write_bytes(data)
+        told: dict[str, Any] = {**opened.facts, **(facts or {}), "architecture": opened.architecture}
+        if opened.config.head is not None:
+            told |= {"head": opened.config.head.kind, "labels": list(opened.config.head.labels)}
+        if opened.tokenizer is not None:
+            opened.tokenizer.save(target)
+            told["tokenizer"] = opened.tokenizer.fingerprint()
+        write_manifest(target, told)
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def family_of(raw: Raw, folder: Path) -> Family:
+    """The table for a config, or an error that lists those there are."""
+    kind = raw.get("model_type")
+    if not isinstance(kind, str) or kind not in FAMILIES:
+        raise ValueError(
+            f"{folder} holds a model of type {kind!r}, for which there is no table here; there are: "
+            f"{', '.join(FAMILIES)}. `clearhead.look` works on a live transformers model of nearly any type"
+        )
+    return FAMILIES[kind]
+
+
+def _check_ids(raw: Raw) -> None:
+    for name, value in raw.items():
+        if name.endswith("_token_id") and isinstance(value, int) and not -1 <= value < 2**31:
+            raise ValueError(f"config.json: {name} is {value}, which no vocabulary holds")
+
+
+def read_model_config(
+    family: Family, raw: Raw, architecture: str, labels: Iterable[str] | None = None, tied: bool | None = None
+) -> ModelConfig:
+    """A config by its table; whatever a wrong value breaks is a ValueError."""
+    _check_ids(raw)
+    try:
+        return family.read(raw, architecture, labels=labels, tied=tied)
+    except (TypeError, KeyError, AttributeError, OverflowError, ZeroDivisionError) as error:
+        raise ValueError(f"config.json cannot be read as {family.title}: {error!r}") from error
+
+
+def _tied(family: Family, architecture: str, weights: _Weights) -> bool | None:
+    """False where the folder holds vectors for the vocabulary that are not those of the tokens; else as configured."""
+    own = family.vocabulary(architecture)
+    tokens = next((theirs for theirs, ours in family.weights.items() if str(ours).endswith("embedding.tokens")), None)
+    table = weights.found(f"{tokens}.weight", family, architecture)
+    if own is None or own not in weights.files or table is None:
+        return None
+    same = weights.shapes[own] == weights.shapes[table] and torch.equal(weights.read(own), weights.read(table))
+    return None if same else False
+
+
+# The files a tokenizer is read from. A folder with none of the first three has none that can be read here.
+_TOKENIZER = ("tokenizer.json", "vocab.txt", "vocab.json")
+_BESIDE = ("merges.txt", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+
+
+def tokenizer_of(folder: Path) -> Tokenizer | None:
+    """The tokenizer in a folder, or None where it has no file that can be read as one."""
+    if not any(os.path.lexists(folder / name) for name in _TOKENIZER):
+        return None
+    for name in (*_TOKENIZER, *_BESIDE):
+        if os.path.lexists(folder / name):
+            inside(folder, name)
+    return Tokenizer.load(folder)
+
+
+def carried_files(folder: Path) -> dict[str, bytes]:
+    """Those of the carried files that a folder has."""
+    out: dict[str, bytes] = {}
+    for name in CARRIED:
+        try:
+            out[name] = read_bytes(folder, name)
+        except Missing:
+            continue
+    return out
+
+
+class _Weights:
+    """The tensors of a folder, read one by one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.files = {_modern(name): (name, file) for name, file in weight_files(folder).items()}
+        headers = {file: read_header(inside(folder, file)) for _, file in self.files.values()}
+        self.shapes = {new: headers[file][old].shape for new, (old, file) in self.files.items()}
+        self.dtypes = {new: headers[file][old].dtype for new, (old, file) in self.files.items()}
+
+    def read(self, name: str) -> Tensor:
+        """One tensor by its modern name."""
+        old, file = self.files[name]
+        with safe_open(inside(self.folder, file), "pt") as opened:
+            return opened.get_tensor(old)
+
+    def found(self, name: str, family: Family, architecture: str) -> str | None:
+        """A body's name as it stands in this folder: with the family's prefix or without, or under another name."""
+        bare = name.removeprefix(f"{family.prefix}.")
+        for candidate in (bare, *family.aliases.get(bare, ())):
+            for full in (f"{family.prefix}.{candidate}", candidate):
+                if full in self.files:
+                    return full
+        return None
+
+    def fill(
+        self,
+        model: Model,
+        family: Family,
+        architecture: str,
+        dtype: torch.dtype | None,
+        device: torch.device | str,
+        raw: Raw,
+    ) -> tuple[list[str], list[str]]:
+        """Give a model on the meta device its weights; returns the parameters without any and the tensors unused."""
+        params = dict(model.named_parameters())
+        pairs = family.pairs(params, architecture)
+        names = {p.theirs: self._name(p, family, architecture) for p in pairs}
+        missing = [p.theirs for p in pairs if names[p.theirs] is None]
+        if lost := [p.theirs for p in pairs if names[p.theirs] is None and not p.in_head]:
+            raise ValueError(f"{self.folder} lacks {len(lost)} of the weights of {architecture}: {_some(lost)}")
+        values: dict[str, Tensor] = {}
+        with ExitStack() as stack:
+            files = {f: stack.enter_context(safe_open(inside(self.folder, f), "pt")) for _, f in self.files.values()}
+            for pair in pairs:
+                name = names[pair.theirs]
+                if name is None:
+                    continue
+                self._check(name, pair, params)
+                old, file = self.files[name]
+                tensor = files[file].get_tensor(old)
+                shapes = [params[n].shape for n in pair.ours]
+                for ours, part in zip(pair.ours, pair.how.read(tensor, shapes), strict=True):
+                    values[ours] = part.to(device=device, dtype=dtype or part.dtype, copy=True).contiguous()
+        fresh = [n for p in pairs if p.theirs in missing for n in p.ours]
+        kind = dtype or next((v.dtype for v in values.values()), torch.float32)
+        for name in fresh:
+            values[name] = _initial(name, params[name].shape, float(raw.get("initializer_range", 0.02)), kind, device)
+        _assign(model, params, values)
+        model.to(device)
+        used = {name for name in names.values() if name is not None} | {family.vocabulary(architecture)}
+        used |= set(family.copies) | set(family.copies.values())
+        used |= {n for many in family.aliases.values() for a in many for n in (a, f"{family.prefix}.{a}")}
+        ignored = re.compile("|".join((*family.ignored, "(?!)")))
+        return fresh, [n for n in self.files if n not in used and not ignored.fullmatch(n)]
+
+    def _name(self, pair: Pair, family: Family, architecture: str) -> str | None:
+        copy = family.copies.get(pair.theirs)
+        if copy in self.files:  # where the two differ, this is the one that counts
+            return copy
+        if pair.theirs in self.files:
+            return pair.theirs
+        bodily = not pair.in_head or pair.theirs.startswith(f"{family.prefix}.") or "pooler" in pair.theirs
+        return self.found(pair.theirs, family, architecture) if bodily else None
+
+    def _check(self, name: str, pair: Pair, params: Mapping[str, nn.Parameter]) -> None:
+        due = pair.how.shape([params[n].shape for n in pair.ours])
+        if self.shapes[name] != due:
+            raise ValueError(
+                f"{self.folder}: {name} is {list(self.shapes[name])} where config.json makes it {list(due)}"
+            )
+        if not self.dtypes[name].startswith(("F", "BF")):
+            raise ValueError(f"{self.folder}: {name} holds {self.dtypes[name]}, not floating-point numbers")
+
+
+def _modern(name: str) -> str:
+    """Names of norms as they were before 2019, brought up to date."""
+    return re.sub(r"LayerNorm\.(gamma|beta)$", lambda m: f"LayerNorm.{'weight' if m[1] == 'gamma' else 'bias'}", name)
+
+
+def _initial(name: str, shape: torch.Size, std: float, dtype: torch.dtype, device: torch.device | str) -> Tensor:
+    """A new parameter of a head: small random weights, norms of one, biases of zero."""
+    if name.endswith(".bias"):
+        return torch.zeros(shape, dtype=dtype, device=device)
+    if name.endswith("norm.weight"):
+        return torch.ones(shape, dtype=dtype, device=device)
+    return torch.empty(shape, dtype=dtype, device=device).normal_(std=std)
+
+
+def _assign(model: nn.Module, params: Mapping[str, nn.Parameter], values: Mapping[str, Tensor]) -> None:
+    """Put real tensors in place of the sketched ones; what was one parameter under two names stays one."""
+    owners: dict[int, list[tuple[nn.Module, str]]] = defaultdict(list)
+    for module in model.modules():
+        for name, param in module._parameters.items():
+            if param is not None:
+                owners[id(param)].append((module, name))
+    for name, old in params.items():
+        new = nn.Parameter(values[name], requires_grad=values[name].is_floating_point())
+        for module, attribute in owners[id(old)]:
+            module._parameters[attribute] = new
+
+
+def _some(names: list[str], most: int = 4) -> str:
+    return ", ".join(names[:most]) + (", …" if len(names) > most else "")

@@ -1,0 +1,110 @@
+"""Templates: the special tokens of each family of models, and how they frame a text and a pair."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tokenizers import AddedToken, processors
+
+
+@dataclass(frozen=True, kw_only=True)
+class Template:
+    """What a family expects of its tokenizer.
+
+    `first` are its special tokens in the order of their ids, from 0; `last` those with the highest ids. `roles` has
+    the names of tokenizer_config.json. `single` and `pair` are written as `tokenizers` writes them: `$A` and `$B` are
+    the texts, the number after a colon is the segment. `kind` is what the family was published with; any other can
+    be trained.
+    """
+
+    first: tuple[str, ...] = ()
+    last: tuple[str, ...] = ()
+    roles: dict[str, str]
+    single: str = "$A:0"
+    pair: str = "$A:0 $B:1"
+    kind: str
+    segments: bool = False  # the family reads segments (token_type_ids)
+    spaced: bool = False  # its mask takes along the space before it
+
+    @property
+    def inputs(self) -> list[str]:
+        """What a tokenizer of transformers hands to such a model: `model_input_names` in tokenizer_config.json."""
+        return ["input_ids", *(["token_type_ids"] if self.segments else []), "attention_mask"]
+
+    def added(self, tokens: Sequence[str]) -> list[AddedToken]:
+        """Special tokens as `tokenizers` wants them."""
+        spaced = self.roles.get("mask_token") if self.spaced else None
+        return [AddedToken(t, special=True, normalized=False, lstrip=t == spaced) for t in tokens]
+
+    def processor(self, ids: Mapping[str, int]) -> processors.TemplateProcessing:
+        """The post-processor that frames texts this way; `ids` are those of the special tokens."""
+        used = {word.partition(":")[0] for word in self.pair.split()} - {"$A", "$B"}
+        special = [(token, ids[token]) for token in sorted(used)]
+        return processors.TemplateProcessing(single=self.single, pair=self.pair, special_tokens=special)
+
+
+_BERT = Template(
+    first=("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
+    roles={
+        "unk_token": "[UNK]", "sep_token": "[SEP]", "pad_token": "[PAD]", "cls_token": "[CLS]", "mask_token": "[MASK]",
+    },
+    single="[CLS]:0 $A:0 [SEP]:0",
+    pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
+    kind="wordpiece",
+    segments=True,
+)  # fmt: skip
+
+_ROBERTA = Template(
+    first=("<s>", "<pad>", "</s>", "<unk>"),
+    last=("<mask>",),
+    roles={
+        "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "sep_token": "</s>", "pad_token": "<pad>",
+        "cls_token": "<s>", "mask_token": "<mask>",
+    },
+    single="<s>:0 $A:0 </s>:0",
+    pair="<s>:0 $A:0 </s>:0 </s>:0 $B:0 </s>:0",
+    kind="bpe",
+    spaced=True,
+)  # fmt: skip
+
+_T5 = Template(
+    first=("<pad>", "</s>", "<unk>"),
+    roles={"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"},
+    single="$A:0 </s>:0",
+    pair="$A:0 </s>:0 $B:0 </s>:0",
+    kind="unigram",
+)
+
+TEMPLATES: dict[str, Template] = {
+    "bert": _BERT,
+    "albert": replace(
+        _BERT,
+        first=("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"),
+        roles=_BERT.roles | {"unk_token": "<unk>", "pad_token": "<pad>", "bos_token": "[CLS]", "eos_token": "[SEP]"},
+        kind="unigram",
+        spaced=True,
+    ),
+    "roberta": _ROBERTA,
+    "bart": _ROBERTA,
+    "xlm-roberta": replace(_ROBERTA, kind="unigram"),
+    "gpt2": Template(
+        last=("<|endoftext|>",),
+        roles={"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>"},
+        kind="bpe",
+    ),
+    "llama": Template(
+        first=("<unk>", "<s>", "</s>"),
+        roles={"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"},
+        single="<s>:0 $A:0",
+        pair="<s>:0 $A:0 $B:1",
+        kind="bpe",
+    ),
+    "t5": _T5,
+    "marian": replace(
+        _T5,
+        first=("</s>", "<unk>"),
+        last=("<pad>",),  # CTranslate2 wants padding as the highest id
+        pair="$A:0 $B:0 </s>:0",
+    ),
+}

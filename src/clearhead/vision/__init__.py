@@ -1,0 +1,5 @@
+"""Pictures into tokens."""
+
+from clearhead.vision.patches import PatchConfig, Patches
+
+__all__ = ["PatchConfig", "Patches"]

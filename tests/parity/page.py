@@ -1,0 +1,74 @@
+"""Writes docs/families.md from the tables, with the figures measured now: python -m tests.parity.page"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import transformers
+
+from clearhead.models.families import FAMILIES, Family
+from clearhead.models.store import open_folder
+from tests.parity.cases import CASES
+from tests.parity.test_families import eval_error, gradient_error
+
+PAGE = Path(__file__).parents[2] / "docs" / "families.md"
+TOP = """# Families
+
+A family is a table: which key of a Hugging Face `config.json` each setting comes from, and which tensor each parameter.
+`clearhead.load` reads it one way and `save` the other, so that what clearhead saves, `transformers` opens. There is no
+modelling code in a family; all of them are the same Transformer with other bricks.
+
+Figures are the largest absolute differences from `transformers` {version} over all heads of a family, on tiny random
+models in float32, ragged batches here against padded ones there, at the real positions: of the logits and every hidden
+state in eval, and of every gradient in training mode without dropout. This page is written by `python -m tests.parity.page`.
+
+| family | `model_type` | heads | logits and states | gradients |
+|---|---|---|---|---|
+"""
+BOTTOM = """
+## What is read
+
+- Folders of `transformers` 5 and 4: `rope_parameters` or `rope_theta` and `rope_scaling`, `gamma` and `beta`, with the
+  family's prefix or without.
+- Rotary positions of the types `default`, `linear` and `llama3`; others are refused by name.
+- Config keys that a table does not know are kept and saved again. A value that would need other modelling code, such as
+  `position_embedding_type: relative_key`, is refused by name.
+- Marian with separate source and target vocabularies, and ALBERT with `inner_group_num` other than 1, are refused.
+- Weights in safetensors only; `clearhead convert OLD NEW` makes them from a pickle.
+
+## Architectures
+
+| family | `transformers` classes |
+|---|---|
+"""
+
+
+def heads(family: Family) -> str:
+    """The kinds of heads, each once."""
+    return ", ".join(dict.fromkeys(h.kind for h in family.heads.values() if h.kind)) or "none"
+
+
+def classes(family: Family) -> str:
+    return ", ".join(f"`{name}`" for name in family.heads)
+
+
+def main() -> None:
+    worst: dict[str, tuple[float, float]] = {}
+    for case in CASES:
+        with tempfile.TemporaryDirectory() as a, tempfile.TemporaryDirectory() as b:
+            theirs = case.make(Path(a))
+            opened = open_folder(a)
+            found = eval_error(case, theirs, opened), gradient_error(case, theirs, opened, Path(b))[1]
+        before = worst.get(opened.family.model_type, (0.0, 0.0))
+        worst[opened.family.model_type] = max(before[0], found[0]), max(before[1], found[1])
+    text = TOP.format(version=transformers.__version__)
+    for name, family in FAMILIES.items():
+        logits, gradients = worst[name]
+        text += f"| {family.title} | `{name}` | {heads(family)} | {logits:.0e} | {gradients:.0e} |\n"
+    text += BOTTOM + "".join(f"| {family.title} | {classes(family)} |\n" for family in FAMILIES.values())
+    PAGE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
