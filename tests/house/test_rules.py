@@ -88,8 +88,8 @@ def test_no_cycles():
 
 def test_init_files_only_re_export():
     for path in SOURCE.rglob("__init__.py"):
-        if path.parent.name == "kernels":
-            continue  # the dict of kernels lives there, as the reader expects
+        if path.parent.name in ("kernels", "families"):
+            continue  # the dict of them lives there, as the reader expects
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             plain = isinstance(node, (ast.Import, ast.ImportFrom, ast.Assign, ast.Expr))
             assert plain, f"{path} holds more than re-exports"
@@ -136,15 +136,19 @@ def test_nothing_unpickles_or_evaluates():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):
                 name = ast.unparse(node.func)
+                if name == "torch.load" and path == SOURCE / "models" / "convert.py":
+                    arguments = {k.arg: ast.unparse(k.value) for k in node.keywords}
+                    assert arguments["weights_only"] == "True", "the one place that may unpickle takes tensors only"
+                    continue
                 assert name not in {"eval", "exec", "torch.load", "pickle.load", "pickle.loads"}, f"{path}: {name}"
 
 
 def test_the_stable_names_are_documented():
     import clearhead
-    from clearhead import attention, layers, models
+    from clearhead import attention, files, layers, models, text, vision
 
     page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
-    for package in (clearhead, attention, layers, models):
+    for package in (clearhead, files, attention, layers, text, vision, models):
         missing = [name for name in package.__all__ if f"`{name}" not in page]
         assert not missing, f"{package.__name__}: {missing} not in docs/api.md"
         assert all(getattr(package, name).__doc__ or name.isupper() or name == "Bias" for name in package.__all__)

@@ -17,6 +17,7 @@ from clearhead.layers import (
     Learned,
     Rotary,
     Sinusoidal,
+    Stretch,
     T5Relative,
     make_norm,
 )
@@ -168,3 +169,39 @@ def test_names_that_are_not_there():
 
     with pytest.raises(ValueError, match="1 norms: a block needs one for each of its 2 parts"):
         Block(MultiHead(4, 2), FeedForward(4, 8), [nn.LayerNorm(4)])
+
+
+def test_stretched_rotary():
+    """Linear: all frequencies divided. Llama 3.1: fast ones stay, slow ones are divided, a smooth step between."""
+    plain = Rotary(64, 16).frequencies
+    assert torch.equal(Rotary(64, 16, stretch=Stretch(4.0)).frequencies, plain / 4)
+    found = Rotary(64, 16, stretch=Stretch(8.0, 1.0, 4.0, 100)).frequencies
+    turns = plain * 100 / (2 * math.pi)
+    assert torch.equal(found[turns >= 4], plain[turns >= 4])
+    torch.testing.assert_close(found[turns <= 1], plain[turns <= 1] / 8)
+    between = (turns > 1) & (turns < 4)
+    assert between.any() and ((found < plain) & (found > plain / 8))[between].all()
+
+
+def test_narrow_embeddings_are_widened():
+    embedding = Embedding(nn.Embedding(9, 4), widen=nn.Linear(4, 10))
+    assert embedding(torch.tensor([1, 2]), Layout.of([2])).shape == (2, 10)
+
+
+def test_norms_without_bias():
+    assert make_norm("layer", 4, 1e-5, bias=False).bias is None
+    assert make_norm("layer", 4, 1e-5).bias is not None
+    with pytest.raises(ValueError, match="there is no norm 'batch'"):
+        make_norm("batch", 4, 1e-5)
+
+
+def test_first_and_last():
+    x, layout = torch.arange(6.0).unsqueeze(1), Layout.of([2, 0, 4])
+    assert POOLINGS["first"](x, layout).flatten().tolist() == [0, 0, 2]
+    assert POOLINGS["last"](x, layout).flatten().tolist() == [1, 0, 5]
+    assert POOLINGS["last"](x[:0], Layout.of([0, 0])).tolist() == [[0.0], [0.0]]
+
+
+def test_a_table_too_large_is_refused():
+    with pytest.raises(ValueError, match="lower max_len"):
+        Sinusoidal(2**22, 512)

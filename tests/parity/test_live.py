@@ -280,6 +280,11 @@ def test_a_static_cache_is_read_in_time_or_not_at_all():
     torch.testing.assert_close(last.heads(0).sum(-1), torch.ones(4, 1))
     with pytest.raises(LookupError, match="overwritten since, as a static cache does"):
         seen.calls("decoder.1")
+    with look(model) as seen:
+        model(IDS, past_key_values=transformers.StaticCache(model.config, max_cache_len=16))
+    assert seen["decoder.1"].shape() == (9, 9)  # what is still empty, SDPA leaves out
+    want = eager(model)(IDS, output_attentions=True).attentions
+    compare([seen[n] for n in seen], want, torch.ones_like(REAL))
 
 
 def test_training_and_inference_mode():

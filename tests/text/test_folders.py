@@ -115,7 +115,8 @@ def test_special_tokens_that_only_the_config_knows(made, auto, tmp_path):
     tokenizer = made("bpe", "gpt2")
     tokenizer.save(tmp_path)
     path = tmp_path / "tokenizer_config.json"
-    more = {"pad_token": {"content": "<pad>", "lstrip": False}, "additional_special_tokens": ["<user>"]}
+    pad = {"__type": "AddedToken", "content": "<pad>", "lstrip": False, "rstrip": False, "normalized": False, "single_word": False}
+    more = {"pad_token": pad, "additional_special_tokens": ["<user>"]}
     path.write_text(json.dumps(json.loads(path.read_text()) | more))
     loaded = Tokenizer.load(tmp_path)
     assert (loaded.pad_id, loaded.id("<user>")) == (tokenizer.vocab_size, tokenizer.vocab_size + 1)
@@ -124,8 +125,8 @@ def test_special_tokens_that_only_the_config_knows(made, auto, tmp_path):
     assert Tokenizer.load(tmp_path / "again").fingerprint() == loaded.fingerprint()
 
 
-@pytest.mark.parametrize("flags", [{"add_bos_token": True}, {"add_bos_token": True, "add_eos_token": True}, {"add_bos_token": False}])
-def test_flags_of_the_config_overrule_the_frame(made, auto, tmp_path, flags):
+@pytest.mark.parametrize("flags", [{"add_bos_token": True, "add_eos_token": True}, {"add_bos_token": False}])
+def test_the_file_and_not_a_flag_says_what_frames_a_text(made, auto, tmp_path, flags):
     made("bpe", "llama").save(tmp_path)
     path = tmp_path / "tokenizer_config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | flags))
@@ -269,13 +270,22 @@ class TestBroken:
             broken = json.loads(json.dumps(good))
             at = broken if len(place) == 1 else broken[place[0]]
             at[place[-1]] = value
-            path.write_text(json.dumps(broken)); print(place,value,flush=True)
+            path.write_text(json.dumps(broken))
             try:
                 Tokenizer.load(tmp_path)("the cat [CLS]", "a <s> dog", max_len=9)
             except ValueError:
                 pass
 
         check()
+
+    def test_merges_that_would_end_the_process(self, made, tmp_path):
+        made("bpe", "roberta").save(tmp_path)
+        path = tmp_path / "tokenizer.json"
+        broken = json.loads(path.read_text())
+        broken["model"]["continuing_subword_prefix"] = "x"
+        path.write_text(json.dumps(broken))
+        with pytest.raises(ValueError, match="does not continue a word with 'x'"):
+            Tokenizer.load(tmp_path)
 
     def test_a_frame_of_ids_that_are_not_there(self, made, tmp_path):
         made("wordpiece", "bert").save(tmp_path)

@@ -12,15 +12,17 @@ from clearhead.attention import Layout
 
 def first(x: Tensor, layout: Layout) -> Tensor:
     """The first token of each sequence, (B, D)."""
-    begins = layout.offsets[:-1].clamp_max(max(x.shape[0] - 1, 0))
-    taken = x.index_select(0, begins) if x.shape[0] else x.new_zeros(layout.num_sequences, x.shape[1]) + x.sum()
-    return taken.masked_fill((layout.lengths == 0).unsqueeze(1), 0.0)
+    return _at(x, layout, layout.offsets[:-1])
 
 
 def last(x: Tensor, layout: Layout) -> Tensor:
     """The last token of each sequence, (B, D)."""
-    ends = (layout.offsets[1:] - 1).clamp(0, max(x.shape[0] - 1, 0))
-    taken = x.index_select(0, ends) if x.shape[0] else x.new_zeros(layout.num_sequences, x.shape[1]) + x.sum()
+    return _at(x, layout, layout.offsets[1:] - 1)
+
+
+def _at(x: Tensor, layout: Layout, rows: Tensor) -> Tensor:
+    rows = rows.clamp(0, max(x.shape[0] - 1, 0))
+    taken = x.index_select(0, rows) if x.shape[0] else x.new_zeros(layout.num_sequences, x.shape[1]) + x.sum()
     return taken.masked_fill((layout.lengths == 0).unsqueeze(1), 0.0)
 
 

@@ -114,6 +114,16 @@ def guarded(make: Callable[[], T], source: Path | str) -> T:
         ) from error
 
 
+def check_merges(model: Json) -> None:
+    """Refuse merges whose second part lacks the prefix it must have: `tokenizers` would end the whole process."""
+    prefix: str = model.get("continuing_subword_prefix") or ""
+    if model.get("merges") and prefix:
+        for merge in model["merges"]:
+            right: str = merge.split(" ")[-1] if isinstance(merge, str) else merge[1]
+            if not right.startswith(prefix):
+                raise ValueError(f"merge {merge!r} does not continue a word with {prefix!r}")
+
+
 def _read_wordpiece(path: Path, config: Json) -> tokenizers.Tokenizer:
     kind = str(config.get("tokenizer_class") or "").removesuffix("Fast")
     if kind and kind not in _WORDPIECE:

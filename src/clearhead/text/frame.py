@@ -57,16 +57,6 @@ def read_frame(rust: tokenizers.Tokenizer) -> Frame:
     return BARE if processor is None else _parse(json.loads(processor.__getstate__()))
 
 
-def flagged_frame(bos: int | None, eos: int | None) -> Frame:
-    """The frame of `add_bos_token` and `add_eos_token` in a tokenizer_config.json; both texts of a pair get it."""
-
-    def around(part: int) -> tuple[Item, ...]:
-        opening = () if bos is None else (Item(-1, part, bos),)
-        return (*opening, Item(part, part), *(() if eos is None else (Item(-1, part, eos),)))
-
-    return Frame(around(0), around(0) + around(1))
-
-
 def _parse(post: dict[str, Any]) -> Frame:
     parse = _PARSERS.get(post["type"])
     if parse is None:

