@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 from transformers import BertConfig, BertModel
 
-from clearhead.models.live import look
+from clearhead import look
 from look import Peak
 from timing import interleaved, keep_memory
 

@@ -22,7 +22,7 @@ out = [
     'font-family="ui-sans-serif, Helvetica, Arial, sans-serif" font-size="14">',
     f'<rect width="{LEFT + size + 24}" height="{TOP + size + 20}" fill="#fff"/>',
     f'<text x="14" y="26" font-size="17" font-weight="600" fill="#16202c">MiniLM, layer 3, head {HEAD}: '
-    f'“{WORD}” looks at “{names[int(weights[row].argmax())]}”</text>',
+    f"“{WORD}” looks at “{names[int(weights[row].argmax())]}”</text>",
     '<text x="14" y="46" font-size="13" fill="#5b6876">a row is a word, its cells are where it looks; they sum to 1</text>',
 ]
 for i, name in enumerate(names):
@@ -35,10 +35,14 @@ for i, name in enumerate(names):
         weight = float(weights[i, j])
         shade = [round(255 - weight**0.6 * (255 - c)) for c in (16, 78, 139)]
         cell = f'x="{LEFT + CELL * j}" y="{TOP + CELL * i}" width="{CELL - 1}" height="{CELL - 1}"'
-        out.append(f'<rect {cell} fill="rgb({shade[0]},{shade[1]},{shade[2]})"><title>{name} → {names[j]}: {weight:.3f}</title></rect>')
+        out.append(
+            f'<rect {cell} fill="rgb({shade[0]},{shade[1]},{shade[2]})"><title>{name} → {names[j]}: {weight:.3f}</title></rect>'
+        )
         if weight >= 0.3:
             middle = f'x="{LEFT + CELL * j + CELL / 2 - 0.5}" y="{TOP + CELL * i + 19}"'
-            out.append(f'<text {middle} text-anchor="middle" font-size="11" fill="#fff">.{round(weight * 100):02d}</text>')
+            out.append(
+                f'<text {middle} text-anchor="middle" font-size="11" fill="#fff">.{round(weight * 100):02d}</text>'
+            )
 frame = f'x="{LEFT - 1}" y="{TOP + CELL * row - 1}" width="{size + 1}" height="{CELL + 1}"'
 out.append(f'<rect {frame} fill="none" stroke="#d9480f" stroke-width="2"/></svg>')
 Path(__file__).with_name("head.svg").write_text("\n".join(out) + "\n", encoding="utf-8")

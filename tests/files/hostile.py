@@ -425,6 +425,7 @@ _MANIFESTS: dict[str, Change] = {
     "clearhead.json: lists /etc/passwd": _manifest(lambda m: m["files"].update({"/etc/passwd": {"size": os.stat("/etc/passwd").st_size, "sha256": "0" * 64}})),
     "clearhead.json: lists a name with NUL": _manifest(lambda m: m["files"].update({"a\0b": {"size": 1, "sha256": "0" * 64}})),
     "clearhead.json: lists what is not there": _manifest(lambda m: m["files"].update({"a.json": {"size": 1, "sha256": "0" * 64}})),
+    "clearhead.json: lists 12,000 files": _manifest(lambda m: m["files"].update({f"{i}": {"size": 1, "sha256": "0" * 64} for i in range(12_000)})),
     "clearhead.json: leaves out a file": _manifest(lambda m: m["files"].pop("tokenizer.json")),
     "clearhead.json: a size that is text": _manifest(lambda m: m["files"]["config.json"].update(size="1")),
     "clearhead.json: files that are a list": _manifest(lambda m: m.update(files=[])),

@@ -9,7 +9,18 @@ import shutil
 
 import pytest
 
-from clearhead.files import MARKER, Damaged, admit, belongs, read_config, read_manifest, sha256, verify, write_manifest
+from clearhead.files import (
+    MARKER,
+    Damaged,
+    admit,
+    belongs,
+    manifest,
+    read_config,
+    read_manifest,
+    sha256,
+    verify,
+    write_manifest,
+)
 from tests.files.hostile import valid
 
 
@@ -52,6 +63,18 @@ def test_facts_must_be_json(folder):
         with pytest.raises((ValueError, TypeError)):
             write_manifest(folder, facts)
     assert verify(folder)
+
+
+def test_two_threads_find_the_same(folder, monkeypatch):
+    monkeypatch.setattr(manifest, "TWO_THREADS", 0)
+    before = (folder / "clearhead.json").read_bytes()
+    write_manifest(folder, {"task": "encode"})
+    assert (folder / "clearhead.json").read_bytes() == before and verify(folder)
+    for name in ("vocab.txt", "tokenizer.json"):
+        (folder / name).write_text("x")
+    with pytest.raises(Damaged) as caught:
+        verify(folder)
+    assert set(caught.value.problems) == {"vocab.txt", "tokenizer.json"}
 
 
 def test_a_link_outside_is_not_put_into_a_manifest(folder):
@@ -97,6 +120,14 @@ def test_every_problem_is_named_at_once(folder):
         "model.safetensors": "was changed: its SHA-256 is another",
     }
     assert all(name in str(caught.value) for name in caught.value.problems)
+
+
+def test_a_great_many_problems_are_counted(folder):
+    for i in range(30):
+        (folder / f"{i:02d}.json").write_text("{}")
+    with pytest.raises(Damaged, match=r"'19\.json' is not listed in the manifest; 10 more") as caught:
+        verify(folder)
+    assert len(caught.value.problems) == 30
 
 
 @pytest.mark.parametrize("name", ["x.json", "x.safetensors", "x.txt", "x.model", "x.jinja", "X.JSON", "below/x.json"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import io
 import json
@@ -167,11 +168,12 @@ def test_tied_tensors_are_kept_once_and_named(tmp_path, in_process):
         "again": table,
         "view": table[:5],
         "turned": table.T,
+        "flat": table.view(-1),
     }
     done = convert(old_folder(tmp_path / "old", state), tmp_path / "new")
     assert done.tied == {"lm_head.weight": "wte.weight", "again": "wte.weight"}
     found = load_file(tmp_path / "new" / "model.safetensors")
-    assert same(found, {n: state[n] for n in ("wte.weight", "h.bias", "view", "turned")})
+    assert same(found, {n: state[n] for n in ("wte.weight", "h.bias", "view", "turned", "flat")})
     with safe_open(tmp_path / "new" / "model.safetensors", "pt") as file:
         assert file.metadata() == {"format": "pt", "lm_head.weight": "wte.weight", "again": "wte.weight"}
     manifest = admit(tmp_path / "new")
@@ -215,6 +217,15 @@ def test_large_weights_are_sharded(tmp_path, in_process):
     transformers = pytest.importorskip("transformers")
     _, report = transformers.AutoModel.from_pretrained(tmp_path / "new", output_loading_info=True)
     assert not report["missing_keys"] and not report["unexpected_keys"]
+
+
+def test_a_view_counts_as_large_as_it_is(tmp_path, in_process):
+    convert(
+        old_folder(tmp_path / "old", {"a": torch.zeros(10_000)[:10], "b": torch.ones(10)}),
+        tmp_path / "new",
+        max_shard=1000,
+    )
+    assert set(weight_files(tmp_path / "new").values()) == {"model.safetensors"}
 
 
 def rxnmapper(tmp_path: Path) -> Path | None:
@@ -319,7 +330,7 @@ def test_other_pickles_that_run_code(here, in_process, kind):
         (torch.zeros(1), "holds Tensor"),
         ({}, "no tensors"),
         ({"a": torch.zeros(3, 3).to_sparse()}, "torch.sparse_coo"),
-        ({"a": torch.zeros(3, dtype=torch.complex128)}, "complex128"),
+        ({"a": torch.zeros(3, dtype=torch.complex128)}, "complex128: safetensors cannot"),
         ({"a": torch.zeros(3, device="meta")}, "safetensors cannot"),
         ({"a": torch.zeros(1).expand(1_000_000_000)}, "far more than the file"),
         ({"": torch.zeros(1)}, "has a name of 0 characters"),
@@ -340,6 +351,22 @@ def test_broken_pickles(here, in_process):
     }  # fmt: skip
     for name, data in broken.items():
         refused(old_folder(here / name, pytorch_model__bin=data), r"pytorch_model.bin is refused, because torch cannot")
+
+
+def test_archives_that_unpack_to_more_than_they_are(here, in_process):
+    """In a compressed archive torch would map the compressed bytes as numbers."""
+    good, packed = io.BytesIO(_saved(state_dict())), io.BytesIO()
+    with zipfile.ZipFile(good) as archive, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as smaller:
+        for record in archive.infolist():
+            smaller.writestr(record.filename, archive.read(record))
+    refused(old_folder(here / "packed", pytorch_model__bin=packed.getvalue()), "compressed archive")
+    with zipfile.ZipFile(good, "a") as archive:
+        for i in range(1000):
+            again = copy.copy(archive.infolist()[5])
+            again.filename = f"archive/data/{i}00"
+            archive.filelist.append(again)
+        archive._didModify = True
+    refused(old_folder(here / "overlaid", pytorch_model__bin=good.getvalue()), "larger than the file")
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -466,7 +493,10 @@ def test_the_command_refuses_on_one_line(here, in_process):
 def test_the_real_command_is_ended_by_a_signal_without_a_trace(here):
     """Ctrl-C while the child reads: both end, nothing is left."""
     old = old_folder(here / "old", state_dict())
-    code = "import typer; from clearhead.cli.convert import convert; typer.run(convert)"
+    heard = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # a job in the background ignores it
+    )
+    code = f"{heard}; import typer; from clearhead.cli.convert import convert; typer.run(convert)"
     running = subprocess.Popen(
         [sys.executable, "-c", code, str(old), str(here / "new")],
         stdout=subprocess.PIPE,

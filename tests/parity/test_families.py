@@ -211,7 +211,7 @@ def test_round_trip(made, tmp_path):
 @every
 def test_the_config_of_a_new_model_reads_back(made):
     """What a table writes from nothing, it reads as the same model."""
-    case, _, _, opened = made
+    _, _, _, opened = made
     family, config = opened.family, opened.config
     raw = family.write(config, opened.architecture)
     assert (

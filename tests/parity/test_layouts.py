@@ -9,11 +9,11 @@ import torch
 
 pytest.importorskip("transformers")
 
-from safetensors.torch import load_file, save_file  # noqa: E402
+from safetensors.torch import load_file, save_file
 
-from clearhead.models.store import open_folder, save_folder  # noqa: E402
-from tests.parity.cases import CASES  # noqa: E402
-from tests.parity.test_families import Both, eval_error  # noqa: E402
+from clearhead.models.store import open_folder, save_folder
+from tests.parity.cases import CASES
+from tests.parity.test_families import Both, eval_error
 
 
 def old_rope(config):

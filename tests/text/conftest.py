@@ -10,12 +10,12 @@ import pytest
 
 from clearhead.text import KINDS, TEMPLATES, Tokenizer, train_tokenizer
 
-WORDS = (
+TEXT = (
     "the a cat dog house tree river mountain under over near with and but sees finds likes takes small large green "
     "old naïve café Łódź STRASSE straße don't it's 1999 3.14 e-mail 日本 中文 한국 привет мир 😀 👍🏽 ( ) , . ! ? "
     "<s> </s> <pad> <mask> <unk> [CLS] [SEP] [MASK] [PAD] <|endoftext|> markup<s>inside</s> </s><s> <s>x"
-).split()
-
+)
+WORDS = TEXT.split()
 SPECIALS = sorted({token for template in TEMPLATES.values() for token in (*template.first, *template.last)})
 ALL = [(kind, template) for kind in KINDS for template in TEMPLATES]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 import pickle
 import unicodedata
 from pathlib import Path
@@ -14,8 +15,7 @@ from hypothesis import strategies as st
 from tokenizers import decoders
 
 from clearhead.text import TEMPLATES, Cut, Tokenizer
-
-from .conftest import ALL, SPECIALS, WORDS
+from tests.text.conftest import ALL, SPECIALS, WORDS
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
@@ -80,10 +80,13 @@ def test_special_strings_are_tokens_if_asked_for_and_not_doubled(made, kind, tem
     tokenizer = made(kind, template)
     frame = around(tokenizer, template, False)
     at = frame.index(None)
-    before = "".join(tokenizer.tokens([i for i in frame[:at]]))
-    after = "".join(tokenizer.tokens([i for i in frame[at + 1 :]]))
+    before = "".join(tokenizer.tokens(frame[:at]))
+    after = "".join(tokenizer.tokens(frame[at + 1 :]))
     bare = tokenizer("the cat", specials_in_text=True)
-    assert tokenizer(f"{before}the cat{after}", specials_in_text=True).ids[: at + 1].tolist() == bare.ids[: at + 1].tolist()
+    assert (
+        tokenizer(f"{before}the cat{after}", specials_in_text=True).ids[: at + 1].tolist()
+        == bare.ids[: at + 1].tolist()
+    )
     for text in (f"{before}{before}the cat{after}", f"{before}the cat{after}{after}"):
         got = tokenizer(text, "the dog", specials_in_text=True)
         assert not before or (got.ids == bare.ids[0]).sum() == 1
@@ -253,7 +256,11 @@ def test_segments(made):
 def test_special_false_adds_nothing(made):
     tokenizer = made("wordpiece", "bert")
     assert tokenizer.tokens(tokenizer("the cat", special=False).ids) == ["the", "cat"]
-    assert tokenizer.tokens(tokenizer("[CLS] the cat", special=False, specials_in_text=True).ids) == ["[CLS]", "the", "cat"]
+    assert tokenizer.tokens(tokenizer("[CLS] the cat", special=False, specials_in_text=True).ids) == [
+        "[CLS]",
+        "the",
+        "cat",
+    ]
 
 
 def test_a_pair_is_shortened_as_asked(made):
@@ -306,6 +313,8 @@ def test_what_is_no_text_is_refused(made):
         tokenizer(["a", "b"], ["c"])
     with pytest.raises(ValueError, match="max_len is 2, and 2 special tokens go around"):
         tokenizer("a", max_len=2)
+    with pytest.raises(ValueError, match="shorten is 'first'"):
+        tokenizer("a", "b", max_len=9, shorten="first")
     with pytest.raises(ValueError, match="stride is 0"):
         tokenizer.windows("a", max_len=9, stride=0)
     with pytest.raises(ValueError, match="pair 0 leaves no room"):
@@ -344,10 +353,8 @@ def test_tokens_move(made):
 @pytest.mark.skipif(not DATA.exists(), reason="the data sets are not here")
 @pytest.mark.parametrize("kind", ["wordpiece", "bpe", "unigram"])
 def test_answers_of_squad_lie_where_the_offsets_say(made, kind):
-    import lzma
-
     tokenizer = made(kind, "roberta")
-    articles = json.load(lzma.open(DATA / "squad" / "dev-v1.1.json.xz", "rt", encoding="utf-8"))["data"][:2]
+    articles = json.loads(lzma.decompress((DATA / "squad" / "dev-v1.1.json.xz").read_bytes()))["data"][:2]
     for paragraph in (p for article in articles for p in article["paragraphs"]):
         context = paragraph["context"]
         questions = [q["question"] for q in paragraph["qas"]]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -47,14 +48,14 @@ class Layout:
             raise ValueError(f"{len(sizes)} lengths but {len(firsts)} starts: give one start per sequence, or none")
         if any(n < 0 for n in firsts):
             raise ValueError(f"a sequence cannot start at position {min(firsts)}: positions count from 0")
-        count = torch.tensor(sizes, dtype=torch.int64)
-        start = torch.tensor(firsts, dtype=torch.int64)
-        offsets = torch.zeros(len(sizes) + 1, dtype=torch.int64)
-        torch.cumsum(count, 0, out=offsets[1:])
-        ids = torch.repeat_interleave(torch.arange(len(sizes)), count)
-        positions = torch.arange(len(ids)) - offsets[ids] + start[ids]
+        # NumPy: torch would wake its threads for a few thousand integers
+        count, start = np.array(sizes, dtype=np.int64), np.array(firsts, dtype=np.int64)
+        offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(count)])
+        ids = np.repeat(np.arange(len(sizes)), count)
+        positions = np.arange(len(ids)) + np.repeat(start - offsets[:-1], count)
         length = max(sizes, default=0) if len(set(sizes)) <= 1 else None
-        layout = Layout(offsets.to(device), start.to(device), positions.to(device), ids.to(device), length)
+        begin, first, place, sequence = (torch.from_numpy(x).to(device) for x in (offsets, start, positions, ids))
+        layout = Layout(begin, first, place, sequence, length)
         layout.__dict__["sizes"] = sizes  # known here: spare the device a round trip later
         layout.__dict__["firsts"] = firsts
         return layout

@@ -13,6 +13,7 @@ from clearhead.attention.cache import Cache
 from clearhead.attention.call import Call
 from clearhead.attention.layout import Layout
 from clearhead.attention.masks import Full, Mask
+from clearhead.attention.project import project
 from clearhead.attention.scores import ScaledDot, Score
 
 Kind = Literal["self", "cross"]
@@ -87,9 +88,13 @@ class MultiHead(nn.Module):
         bias: Bias | None = None,
         cache: Cache | None = None,
         layer: int = 0,
+        add: Tensor | None = None,
     ) -> Tensor:
-        """Attend from `x` to itself, or to `context` where given; with a cache, to all that it holds: (N, D)."""
-        q = self.query(x).unflatten(1, (-1, self.head_dim))  # (N, H, K)
+        """Attend from `x` to itself, or to `context` where given; with a cache, to all that it holds: (N, D).
+
+        `add` (N, D) is added to the result: a residual, in the same pass where that is faster.
+        """
+        q = project(self.query, x).unflatten(1, (-1, self.head_dim))  # (N, H, K)
         q = q if self.query_norm is None else self.query_norm(q)
         q = q if rotate is None else rotate(q)
         if cache is not None and context is not None and cache.holds(layer):  # a context is written once and read after
@@ -98,8 +103,8 @@ class MultiHead(nn.Module):
         else:
             source = x if context is None else context
             layout_k = layout if context_layout is None else context_layout
-            k = self.key(source).unflatten(1, (-1, self.head_dim))  # (M, G, K)
-            v = self.value(source).unflatten(1, (-1, self.head_dim))
+            k = project(self.key, source).unflatten(1, (-1, self.head_dim))  # (M, G, K)
+            v = project(self.value, source).unflatten(1, (-1, self.head_dim))
             k = k if self.key_norm is None else self.key_norm(k)
             k = k if rotate is None else rotate(k)
             if cache is not None:
@@ -107,4 +112,4 @@ class MultiHead(nn.Module):
                 layout_k = cache.layout
         q, k = self.core.score.prepare(q, k)
         call = Call(q, k, v, layout, layout_k, Full() if mask is None else mask, self.core.score, bias)
-        return self.output(self.core(call).flatten(1))
+        return project(self.output, self.core(call).flatten(1), add=add)

@@ -11,6 +11,7 @@ from clearhead.cli.convert import convert
 from clearhead.cli.doctor import doctor
 from clearhead.cli.embed import embed
 from clearhead.cli.info import info
+from clearhead.cli.tokenizer import tokenizer
 
 app = typer.Typer(
     name="clearhead",
@@ -36,5 +37,5 @@ def main(
     """Attention models with nothing hidden."""
 
 
-for command in (info, embed, convert, doctor):
+for command in (info, embed, convert, tokenizer, doctor):
     app.command()(command)

@@ -60,5 +60,7 @@ def tokenizer(
 def show(console: Console, made: Tokenizer, out: Path, seconds: float) -> None:
     """Print what was made, for a person."""
     roles = "  ".join(f"[dim]{role}[/dim] {escape(token)}" for role, token in made.specials.items())
-    console.print(f"[green]{made.vocab_size:,} tokens[/green] in {escape(str(out))}, learnt in {seconds:.1f} s", soft_wrap=True)
+    console.print(
+        f"[green]{made.vocab_size:,} tokens[/green] in {escape(str(out))}, learnt in {seconds:.1f} s", soft_wrap=True
+    )
     console.print(roles, soft_wrap=True)

@@ -8,30 +8,37 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from clearhead.files.atomic import write_atomic
-from clearhead.files.safe import MAX_DEPTH, MAX_JSON, Missing, inside, parse_json, read_bytes, read_json, sha256
+from clearhead.files.safe import MAX_DEPTH, Missing, inside, parse_json, read_bytes, read_json, sha256
 
 MANIFEST = "clearhead.json"
 MARKER = {"clearhead": {"manifest": MANIFEST}}  # goes into config.json, so that a lost manifest is missed
+MAX_MANIFEST = 2 << 20  # bytes
+TWO_THREADS = 16 << 20  # bytes to hash from which a second thread is worth its start
 READ = {".json", ".safetensors", ".txt", ".model", ".jinja"}  # the endings that somebody opens unasked
 
 
+T = TypeVar("T")
+
+
 class Damaged(ValueError):
-    """A folder is not what its manifest says; `problems` has the reason for each file."""
+    """A folder is not what its manifest says; `problems` has the reason for each file, the message for the first 20."""
 
     def __init__(self, folder: Path, problems: dict[str, str]) -> None:
         super().__init__(folder, problems)
         self.folder, self.problems = folder, problems
 
     def __str__(self) -> str:
-        listed = "; ".join(f"{name!r} {why}" for name, why in sorted(self.problems.items()))
-        return f"{self.folder} is damaged: {listed}. Get it anew from where it came from"
+        listed = [f"{name!r:.200} {why}" for name, why in sorted(self.problems.items())]
+        more = [f"{len(listed) - 20:,} more"] if len(listed) > 20 else []
+        return f"{self.folder} is damaged: {'; '.join(listed[:20] + more)}. Get it anew from where it came from"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,16 +61,15 @@ class Manifest:
 def write_manifest(folder: str | Path, facts: Mapping[str, Any]) -> Manifest:
     """Write the manifest of everything that is in `folder` now, with `facts`, which must be JSON."""
     folder = Path(folder)
-    files: dict[str, File] = {}
-    for name in _names(folder):
-        path = inside(folder, name)
-        files[name] = File(size=path.stat().st_size, sha256=sha256(path))
+    names = _names(folder)
+    size = sum(inside(folder, name).stat().st_size for name in names)
+    files = _each(lambda name: _measure(folder / name), names, size)
     plain = json.loads(json.dumps(dict(facts), allow_nan=False))  # keys that are numbers become text now, not when read
     manifest = Manifest(version=_version(), facts=plain, files=files)
     data = _dump(manifest)
-    if len(data) > MAX_JSON:
+    if len(data) > MAX_MANIFEST:
         raise ValueError(
-            f"the manifest of {folder} would have {len(data):,} bytes, over {MAX_JSON:,}: give fewer facts"
+            f"the manifest of {folder} would have {len(data):,} bytes, over {MAX_MANIFEST:,}: give fewer facts"
         )
     write_atomic(folder / MANIFEST, data)
     return manifest
@@ -73,7 +79,7 @@ def read_manifest(folder: str | Path) -> Manifest:
     """The manifest of `folder`, itself unharmed; the files it lists are not looked at."""
     folder = Path(folder)
     try:
-        data = read_bytes(folder, MANIFEST)
+        data = read_bytes(folder, MANIFEST, max_bytes=MAX_MANIFEST)
         manifest = _load(parse_json(data, MANIFEST))
         whole = _dump(manifest) == data
     except Missing:
@@ -93,8 +99,12 @@ def verify(folder: str | Path) -> Manifest:
     """
     folder = Path(folder)
     manifest = read_manifest(folder)
-    problems = {name: why for name, file in manifest.files.items() if (why := _problem(folder, name, file))}
-    for name in set(_names(folder)) - manifest.files.keys():
+    there = set(_names(folder))
+    problems = dict.fromkeys(manifest.files.keys() - there, "is missing")
+    listed = {name: file for name, file in manifest.files.items() if name in there}
+    found = _each(lambda name: _problem(folder, name, listed[name]), listed, sum(file.size for file in listed.values()))
+    problems |= {name: why for name, why in found.items() if why}
+    for name in there - manifest.files.keys():
         hidden = any(part.startswith(".") for part in name.split("/")[:-1])
         if Path(name).suffix.lower() in READ and not hidden:
             problems[name] = "is not listed in the manifest"
@@ -119,11 +129,21 @@ def belongs(config: Mapping[str, Any]) -> bool:
     return "clearhead" in config
 
 
+def _each(work: Callable[[str], T], names: Iterable[str], size: int) -> dict[str, T]:
+    """What `work` gives for each name; two threads share it where there is much to hash, and the GIL is released."""
+    if size < TWO_THREADS:
+        return {name: work(name) for name in names}
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip(names, pool.map(work, names), strict=True))
+
+
+def _measure(path: Path) -> File:
+    return File(size=path.stat().st_size, sha256=sha256(path))
+
+
 def _problem(folder: Path, name: str, file: File) -> str | None:
     try:
         path = inside(folder, name)
-    except Missing:
-        return "is missing"
     except ValueError as error:
         return f"cannot be read ({error})"
     if (size := path.stat().st_size) != file.size:
@@ -149,7 +169,8 @@ def _names(folder: Path) -> list[str]:
 
 def _dump(manifest: Manifest) -> bytes:
     """The one text of a manifest, with the SHA-256 of the same text without that line."""
-    body = asdict(manifest)
+    files = {name: vars(file) for name, file in manifest.files.items()}
+    body: dict[str, Any] = {"version": manifest.version, "facts": manifest.facts, "files": files}
     body["sha256"] = hashlib.sha256(_canonical(body)).hexdigest()
     return _canonical(body)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -27,7 +28,8 @@ class Around:
 class Block(nn.Module):
     """One layer of an encoder; of a decoder, where `cross` attention is given.
 
-    Each part is x + part(norm(x)) where `norm_first` (pre-norm), norm(x + part(x)) otherwise (post-norm, 2017).
+    Each part is x + part(norm(x)) where `norm_first` (pre-norm), norm(x + part(x)) otherwise (post-norm, 2017). A part
+    takes `add`, what its result is added to.
     """
 
     def __init__(
@@ -52,23 +54,28 @@ class Block(nn.Module):
     def forward(self, x: Tensor, around: Around, layer: int = 0) -> Tensor:
         """(N, D) to (N, D)."""
         h = self.attention_norm(x) if self.norm_first else x
-        h = self.attention(
-            h, around.layout, mask=around.mask, rotate=around.rotate, bias=around.bias, cache=around.cache, layer=layer
-        )
-        x = x + self.dropout(h)
+        x = self._onto(
+            x, self.attention, h, around.layout,
+            mask=around.mask, rotate=around.rotate, bias=around.bias, cache=around.cache, layer=layer,
+        )  # fmt: skip
         x = x if self.norm_first else self.attention_norm(x)
 
         if self.cross is not None and self.cross_norm is not None:
             if around.memory is None:
                 raise ValueError("a block with cross-attention needs `memory`, the encoder's output, and its layout")
             h = self.cross_norm(x) if self.norm_first else x
-            h = self.cross(
-                h, around.layout, context=around.memory, context_layout=around.memory_layout,
-                cache=around.memory_cache, layer=layer,
+            x = self._onto(
+                x, self.cross, h, around.layout,
+                context=around.memory, context_layout=around.memory_layout, cache=around.memory_cache, layer=layer,
             )  # fmt: skip
-            x = x + self.dropout(h)
             x = x if self.norm_first else self.cross_norm(x)
 
         h = self.feedforward_norm(x) if self.norm_first else x
-        x = x + self.dropout(self.feedforward(h))
+        x = self._onto(x, self.feedforward, h)
         return x if self.norm_first else self.feedforward_norm(x)
+
+    def _onto(self, x: Tensor, part: nn.Module, *args: Any, **options: Any) -> Tensor:
+        """X + dropout(part(...)); where there is no dropout and nobody watches, the part adds it in its last pass."""
+        if part._forward_hooks or (self.training and self.dropout.p > 0):
+            return x + self.dropout(part(*args, **options))
+        return part(*args, **options, add=x)

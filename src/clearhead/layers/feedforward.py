@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
-import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": F.relu,
-    "gelu": F.gelu,
-    "gelu_tanh": partial(F.gelu, approximate="tanh"),
-    "silu": F.silu,
-}
+from clearhead.attention.project import ACTIVATIONS, project
 
 
 def _check(activation: str) -> str:
@@ -35,9 +25,9 @@ class FeedForward(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.activation = _check(activation)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(N, D) to (N, D)."""
-        return self.down(self.dropout(_activated(self.up, x, self.activation)))
+    def forward(self, x: Tensor, add: Tensor | None = None) -> Tensor:
+        """(N, D) to (N, D), plus `add`."""
+        return project(self.down, self.dropout(project(self.up, x, activation=self.activation)), add=add)
 
 
 class Gated(nn.Module):
@@ -53,30 +43,7 @@ class Gated(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.activation = _check(activation)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(N, D) to (N, D)."""
-        return self.down(self.dropout(_activated(self.gate, x, self.activation) * self.up(x)))
-
-
-# oneDNN's names for our activations: it applies them to a tile of the product while the tile is in cache.
-_ONEDNN = {"relu": ("relu", ""), "gelu": ("gelu", "none"), "gelu_tanh": ("gelu", "tanh"), "silu": ("swish", "")}
-
-
-def _activated(linear: nn.Linear, x: Tensor, activation: str) -> Tensor:
-    """activation(linear(x)); in one pass for inference on a CPU, unless somebody watches or replaced the layer."""
-    if (
-        torch.is_grad_enabled()
-        or torch.compiler.is_compiling()
-        or torch.is_autocast_enabled("cpu")
-        or x.device.type != "cpu"
-        or x.dtype not in (torch.float32, torch.bfloat16)
-        or not torch.backends.mkldnn.is_available()
-        or type(linear) is not nn.Linear
-        or type(linear.weight) is not nn.Parameter
-        or linear._forward_hooks
-        or linear._forward_pre_hooks
-        or not x.shape[0]
-    ):
-        return ACTIVATIONS[activation](linear(x))
-    name, algorithm = _ONEDNN[activation]
-    return torch.ops.mkldnn._linear_pointwise(x, linear.weight, linear.bias, name, [], algorithm)
+    def forward(self, x: Tensor, add: Tensor | None = None) -> Tensor:
+        """(N, D) to (N, D), plus `add`."""
+        hidden = project(self.gate, x, activation=self.activation) * project(self.up, x)
+        return project(self.down, self.dropout(hidden), add=add)

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 
 from clearhead.attention import Layout, Relative
 
-
 _TABLE = 2**25  # entries of a computed table: beyond any model of the field, below what a wrong size would take
 
 

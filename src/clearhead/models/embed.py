@@ -15,7 +15,7 @@ from clearhead.models.model import Model
 from clearhead.models.sentence import SentenceConfig
 from clearhead.text import Tokenizer, Tokens
 
-BUDGET = 4096  # tokens in a batch: enough to fill the matrix units, little enough to stay in cache
+BUDGET = 8192  # tokens in a batch: enough to fill the matrix units and to hold short texts of like length
 READ = 512  # texts tokenised at a time
 
 
@@ -72,6 +72,7 @@ def _vectors(model: Model, tokens: Tokens, first: int, count: int, config: Sente
     stack = model.decoder if model.encoder is None else model.encoder
     assert stack is not None
     ids = tokens.ids[rows].to(device)
-    segments = tokens.segments[rows].to(device) if getattr(stack.embedding, "segments", None) is not None else None
+    marked = tokens.segments[rows]
+    segments = marked.to(device) if bool(marked.any()) else None  # none at all is segment 0 throughout, and cheaper
     pooled = POOLINGS[config.pool](stack(ids, layout, segments=segments), layout).float()
     return (torch.nn.functional.normalize(pooled, dim=1) if config.normalize else pooled).cpu()

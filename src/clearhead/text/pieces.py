@@ -101,6 +101,8 @@ def fit(counts: Sequence[Integers], room: int, shorten: Shorten) -> list[Integer
 
     "longest" takes from the longer part until both are equally long; "second" takes from the second only.
     """
+    if shorten not in ("longest", "second"):
+        raise ValueError(f"shorten is {shorten!r}: say 'longest' or 'second'")
     if len(counts) == 1:
         return [np.minimum(counts[0], room)]
     a, b = counts
@@ -109,6 +111,17 @@ def fit(counts: Sequence[Integers], room: int, shorten: Shorten) -> list[Integer
     short = np.minimum(np.minimum(a, b), room // 2)
     long = np.minimum(np.maximum(a, b), room - short)
     return [np.where(a <= b, short, long), np.where(a <= b, long, short)]
+
+
+def split_windows(count: Integers, room: Integers, stride: int) -> tuple[Integers, Integers, Integers]:
+    """Windows over texts of `count` pieces, `room` in each: the text, first piece and length of every window."""
+    if stride < 1:
+        raise ValueError(f"stride is {stride}: windows must move on by 1 token or more")
+    step = np.minimum(stride, room)  # no piece between two windows
+    windows = 1 + -(-np.maximum(count - room, 0) // step)  # rounded up
+    texts = np.repeat(np.arange(len(windows)), windows)  # (B,)
+    begin = (np.arange(len(texts)) - _starts(windows)[texts]) * step[texts]
+    return texts, begin, np.minimum(room[texts], count[texts] - begin)
 
 
 def _starts(count: Integers) -> Integers:

@@ -15,7 +15,7 @@ from torch import Tensor
 from clearhead.text.fingerprint import PROBES, canonical_hash, compare, library_version, probe_hash
 from clearhead.text.folders import added_token, check_merges, guarded, read_folder, special_tokens, write_folder
 from clearhead.text.frame import BARE, Frame, read_frame
-from clearhead.text.pieces import Integers, Pieces, Shorten, fit, frame_pieces
+from clearhead.text.pieces import Integers, Pieces, Shorten, fit, frame_pieces, split_windows
 from clearhead.text.plain import as_plain
 from clearhead.text.tokens import Cut, Tokens
 
@@ -109,24 +109,15 @@ class Tokenizer:
         (a question and its context), each window has the whole first text and a part of the second.
         `Tokens.sources` says which text a window came from, `Tokens.offsets` where in it.
         """
-        if stride < 1:
-            raise ValueError(f"stride is {stride}: windows must move on by 1 token or more")
         parts = self._pieces(texts, pairs, self._frame, specials_in_text, True)
-        pair = len(parts) > 1
-        room = np.full_like(parts[0].count, _room(max_len, self._frame.overhead(pair)))  # (texts,)
+        pair, last = len(parts) > 1, parts[-1]
+        room = np.full_like(last.count, _room(max_len, self._frame.overhead(pair)))  # (texts,)
         if pair:
             room -= parts[0].count
             _check_room(room, max_len)
-        step = np.minimum(stride, room)
-        beyond = np.maximum(parts[-1].count - room, 0)
-        windows = 1 + -(-beyond // step)  # (texts,)
-        sources = np.repeat(np.arange(len(windows)), windows)  # (B,)
-        nth = np.arange(len(sources)) - np.repeat(np.cumsum(windows) - windows, windows)
-        begin = nth * step[sources]
-        count = np.minimum(room[sources], parts[-1].count[sources] - begin)
-        framed = [part.window(sources, 0, part.count[sources]) for part in parts[:-1]]
-        framed.append(parts[-1].window(sources, begin, count))
-        return frame_pieces(self._frame.items(pair), framed, sources)
+        sources, begin, count = split_windows(last.count, room, stride)
+        whole = [part.window(sources, 0, part.count[sources]) for part in parts[:-1]]
+        return frame_pieces(self._frame.items(pair), [*whole, last.window(sources, begin, count)], sources)
 
     def decode(self, ids: Sequence[int] | Tensor, *, special: bool = False) -> str:
         """The text of these ids; special tokens are left out unless asked for."""

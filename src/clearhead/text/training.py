@@ -191,8 +191,11 @@ def _progress(files: Sequence[Path], shown: bool) -> Generator[Read]:
         total = sum(path.stat().st_size for path in files)
 
         def read() -> Iterator[str]:
+            for done in bar.task_ids:
+                bar.remove_task(done)
             task = bar.add_task("reading", total=total)
             yield from read_corpus(files, lambda done: bar.update(task, completed=done))
-            bar.update(task, description="learning")
+            bar.remove_task(task)
+            bar.add_task("learning", total=None)
 
         yield read

@@ -1,4 +1,4 @@
-"""Marian (Junczys-Dowmunt et al. 2018): the Transformer of 2017, as OPUS-MT trained it for a thousand language pairs."""
+"""Marian (Junczys-Dowmunt et al. 2018): the Transformer of 2017, as OPUS-MT trained it for many language pairs."""
 
 from clearhead.models.families.table import Family, Head, Key, activation, row
 

@@ -190,14 +190,14 @@ class Family:
         for name, key in self.heads[architecture].settings.items():
             if isinstance(key, (Key, Derived)) and key.of(out) != getattr(config.head, name):
                 out.update(key.to(getattr(config.head, name), out))
-        if config.head is not None and config.head.kind in ("vocabulary", "pretraining"):
-            if self._head(self.heads[architecture], out, config.stack, None) != config.head:
-                out["tie_word_embeddings"] = config.head.tied
-        elif config.head is not None and config.head.kind in ("sequence", "token"):
-            if read_labels(out) != config.head.labels:
-                out.pop("num_labels", None)
-                out["id2label"] = {str(i): name for i, name in enumerate(config.head.labels)}
-                out["label2id"] = {name: i for i, name in enumerate(config.head.labels)}
+        kind, head = (None, None) if config.head is None else (config.head.kind, config.head)
+        if head is not None and kind in ("vocabulary", "pretraining"):
+            if self._head(self.heads[architecture], out, config.stack, None) != head:
+                out["tie_word_embeddings"] = head.tied
+        elif head is not None and kind in ("sequence", "token") and read_labels(out) != head.labels:
+            out.pop("num_labels", None)
+            out["id2label"] = {str(i): name for i, name in enumerate(head.labels)}
+            out["label2id"] = {name: i for i, name in enumerate(head.labels)}
         out["architectures"] = [architecture]
         return out
 

@@ -1,0 +1,58 @@
+"""Project: a linear layer, with what follows it done in the same pass where a CPU infers.
+
+oneDNN adds the bias, applies an activation and adds a residual to a tile of the product while the tile is in cache. A
+layer that somebody watches with a hook, or replaced, is called as a layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+    "silu": F.silu,
+}
+# oneDNN's names for them.
+_ONEDNN = {
+    None: ("none", ""),
+    "relu": ("relu", ""),
+    "gelu": ("gelu", "none"),
+    "gelu_tanh": ("gelu", "tanh"),
+    "silu": ("swish", ""),
+}
+
+
+def project(layer: nn.Linear, x: Tensor, *, activation: str | None = None, add: Tensor | None = None) -> Tensor:
+    """activation(layer(x)) + add, for x (N, D)."""
+    if _fuses(layer, x):
+        if add is not None and activation is None:
+            return torch.ops.mkldnn._linear_pointwise.binary(x, add, layer.weight, layer.bias, "add")
+        name, algorithm = _ONEDNN[activation]
+        out = torch.ops.mkldnn._linear_pointwise(x, layer.weight, layer.bias, name, [], algorithm)
+    else:
+        out = layer(x) if activation is None else ACTIVATIONS[activation](layer(x))
+    return out if add is None else add + out
+
+
+def _fuses(layer: nn.Linear, x: Tensor) -> bool:
+    """Is this inference on a CPU, of a plain layer that nobody watches?"""
+    return not (
+        torch.is_grad_enabled()
+        or x.device.type != "cpu"
+        or x.dtype not in (torch.float32, torch.bfloat16)
+        or torch.compiler.is_compiling()
+        or torch.is_autocast_enabled("cpu")
+        or not torch.backends.mkldnn.is_available()
+        or type(layer) is not nn.Linear
+        or type(layer.weight) is not nn.Parameter
+        or layer._forward_hooks
+        or layer._forward_pre_hooks
+        or not x.shape[0]
+    )
