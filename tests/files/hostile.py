@@ -279,7 +279,7 @@ def _harm() -> bytes:
 
 
 def _many_tensors() -> bytes:
-    entries = ",".join(f'"{i}":{{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}' for i in range(50_001))
+    entries = ",".join(f'"{i}":{{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}' for i in range(30_001))
     return f"{{{entries}}}".encode()
 
 

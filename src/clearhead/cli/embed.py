@@ -55,8 +55,8 @@ def embed(
     screen = Console(stderr=True, highlight=False)
     app = load(model, dtype=dtype, device=device)
     kind = str(next(iter(app.model.parameters())).dtype).removeprefix("torch.")
-    native = "native" if has_bfloat16(device) else "not native"
-    screen.print(f"[dim]{kind} (bfloat16 is {native} on this {torch.device(device).type})[/dim]")
+    native = "has" if has_bfloat16(device) else "does not have"
+    screen.print(f"[dim]in {kind}: this {torch.device(device).type} {native} bfloat16 of its own[/dim]")
     lines = Lines(files or [])
     done = tokens = cut = longest = 0
     begin = time.perf_counter()

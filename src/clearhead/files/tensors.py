@@ -16,7 +16,7 @@ from typing import Any
 from clearhead.files.safe import Missing, inside, parse_json, read_json
 
 MAX_HEADER = 8 << 20  # bytes
-MAX_TENSORS = 50_000  # in one file
+MAX_TENSORS = 30_000  # in one file
 MAX_NAME = 512
 MAX_RANK = 16
 MAX_ELEMENTS = 1 << 48

@@ -188,7 +188,7 @@ def _tied(family: Family, architecture: str, weights: _Weights) -> bool | None:
     """False where the folder holds vectors for the vocabulary that are not those of the tokens; else as configured."""
     own = family.vocabulary(architecture)
     tokens = next((theirs for theirs, ours in family.weights.items() if str(ours).endswith("embedding.tokens")), None)
-    table = weights.found(f"{tokens}.weight", family, architecture)
+    table = weights.found(f"{tokens}.weight", family)
     if own is None or own not in weights.files or table is None:
         return None
     same = weights.shapes[own] == weights.shapes[table] and torch.equal(weights.read(own), weights.read(table))
@@ -237,7 +237,7 @@ class _Weights:
         with safe_open(inside(self.folder, file), "pt") as opened:
             return opened.get_tensor(old)
 
-    def found(self, name: str, family: Family, architecture: str) -> str | None:
+    def found(self, name: str, family: Family) -> str | None:
         """A body's name as it stands in this folder: with the family's prefix or without, or under another name."""
         bare = name.removeprefix(f"{family.prefix}.")
         for candidate in (bare, *family.aliases.get(bare, ())):
@@ -258,7 +258,7 @@ class _Weights:
         """Give a model on the meta device its weights; returns the parameters without any and the tensors unused."""
         params = dict(model.named_parameters())
         pairs = family.pairs(params, architecture)
-        names = {p.theirs: self._name(p, family, architecture) for p in pairs}
+        names = {p.theirs: self._name(p, family) for p in pairs}
         missing = [p.theirs for p in pairs if names[p.theirs] is None]
         if lost := [p.theirs for p in pairs if names[p.theirs] is None and not p.in_head]:
             raise ValueError(f"{self.folder} lacks {len(lost)} of the weights of {architecture}: {_some(lost)}")
@@ -287,14 +287,13 @@ class _Weights:
         ignored = re.compile("|".join((*family.ignored, "(?!)")))
         return fresh, [n for n in self.files if n not in used and not ignored.fullmatch(n)]
 
-    def _name(self, pair: Pair, family: Family, architecture: str) -> str | None:
+    def _name(self, pair: Pair, family: Family) -> str | None:
         copy = family.copies.get(pair.theirs)
         if copy in self.files:  # where the two differ, this is the one that counts
             return copy
         if pair.theirs in self.files:
             return pair.theirs
-        bodily = not pair.in_head or pair.theirs.startswith(f"{family.prefix}.") or "pooler" in pair.theirs
-        return self.found(pair.theirs, family, architecture) if bodily else None
+        return self.found(pair.theirs, family) if pair.prefixed else None
 
     def _check(self, name: str, pair: Pair, params: Mapping[str, nn.Parameter]) -> None:
         due = pair.how.shape([params[n].shape for n in pair.ours])

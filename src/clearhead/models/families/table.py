@@ -123,7 +123,8 @@ class Pair:
     theirs: str
     ours: tuple[str, ...]
     how: Ours
-    in_head: bool
+    in_head: bool  # ours belongs to the head: a folder may lack it
+    prefixed: bool  # theirs belongs to the body: its prefix may be missing, or be there where none is due
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,11 +207,11 @@ class Family:
         head = self.heads[architecture]
         prefix = f"{self.prefix}." if head.prefixed and self.prefix else ""
         names = list(names)
-        table = [(prefix + theirs, _lines(ours), False) for theirs, ours in self.weights.items()]
+        table = [(prefix + theirs, _lines(ours), False, True) for theirs, ours in self.weights.items()]
         for theirs, ours in head.weights.items():
             lines = _lines(ours)
             lines = Ours(tuple(f"head.{n}" for n in lines.names), lines.transposed, lines.row)
-            table.append((theirs.replace("~", prefix), lines, True))
+            table.append((theirs.replace("~", prefix), lines, True, "~" in theirs))
         layers = _ranks(names)
         found = {pair.ours[0]: pair for line in table for pair in _match(*line, names, layers)}
         covered = {name for pair in found.values() for name in pair.ours}
@@ -297,20 +298,17 @@ def _ranks(names: list[str]) -> dict[tuple[str, int], int]:
 
 
 def _match(
-    theirs: str, how: Ours, in_head: bool, names: list[str], layers: dict[tuple[str, int], int]
+    theirs: str, how: Ours, in_head: bool, prefixed: bool, names: list[str], layers: dict[tuple[str, int], int]
 ) -> Iterable[Pair]:
     """The pairs that one line of a table stands for in a model with these parameters."""
-    first = re.compile(re.escape(how.names[0]).replace(r"\{\}", r"(\d+)") + r"(\.weight|\.bias)?$")
+    line = re.compile(re.escape(how.names[0]).replace(r"\{\}", r"(?P<layer>\d+)") + r"(?P<suffix>\.weight|\.bias)?")
     for name in names:
-        if (m := first.fullmatch(name)) is None:
+        if (m := line.fullmatch(name)) is None:
             continue
-        groups = m.groups()
-        suffix, layer = groups[-1] or "", groups[0] if len(groups) > 1 else None
+        layer, suffix = m.groupdict().get("layer"), m["suffix"] or ""
         ours = tuple(n.replace("{}", layer or "") + suffix for n in how.names)
         if how.beside is not None and how.beside.replace("{}", layer or "") + suffix not in names:
             continue
         number = "" if layer is None else str(layers[name.partition(".")[0], int(layer)])
-        flat = how.transposed and suffix == ".bias"
-        yield Pair(
-            theirs.replace("{}", number) + suffix, ours, Ours(how.names, how.transposed and not flat, how.row), in_head
-        )
+        turned = how.transposed and suffix != ".bias"
+        yield Pair(theirs.replace("{}", number) + suffix, ours, replace(how, transposed=turned), in_head, prefixed)
