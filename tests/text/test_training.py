@@ -97,7 +97,7 @@ def test_little_text_gives_a_small_vocabulary(tmp_path, kind):
     [
         ("bad", b"fine\nfine\nbad \xff here\n", r"bad, line 3: b'\\xff' is not UTF-8"),
         ("cut", b"fine\nbad \xe4", r"cut, line 2: b'\\xe4' is not UTF-8"),
-        ("t.gz", gzip.compress(b"the cat\n" * 99)[:-9], r"t.gz, line 100: cannot be unpacked"),
+        ("t.gz", gzip.compress(b"the cat\n" * 99, mtime=0)[:-9], r"t.gz, line 100: cannot be unpacked"),
         ("t.xz", lzma.compress(b"the cat\n" * 99)[:-9], r"t.xz, line \d+: cannot be unpacked"),
         ("n.gz", b"not gzip", r"n.gz, line 1: cannot be unpacked"),
         ("n.xz", b"not xz", r"n.xz, line 1: cannot be unpacked"),
