@@ -17,7 +17,7 @@ from clearhead.attention import look as look_at
 from clearhead.attention import without as without_heads
 from clearhead.models.embed import BUDGET, Embedded, embed
 from clearhead.models.heads import Kind
-from clearhead.models.precision import choose_dtype
+from clearhead.models.precision import choose_device, choose_dtype
 from clearhead.models.sentence import SentenceConfig, read_sentence
 from clearhead.models.store import Opened, open_folder, save_folder
 from clearhead.text import Tokenizer, Tokens
@@ -128,5 +128,6 @@ def load(
     `dtype` is the folder's own unless given; "auto" takes bfloat16 where the device computes in it. `head` with
     `labels` puts a new head on a pre-trained body.
     """
-    chosen = choose_dtype(dtype, device)
-    return App(open_folder(source, head=head, labels=labels, dtype=chosen, device=device, revision=revision))
+    where = choose_device(device)
+    kind = choose_dtype(dtype, where)
+    return App(open_folder(source, head=head, labels=labels, dtype=kind, device=where, revision=revision))

@@ -85,6 +85,9 @@ def test_wrong_input_is_told_in_a_line(folder, tmp_path):
         (("embed", folder, tmp_path / "none.txt"), "none.txt"),
         (("embed", folder, bad, "--out", "x.csv"), "'.csv': .jsonl, .npy and .parquet are written"),
         (("embed", folder, bad, "--dtype", "int3"), "there is no dtype 'int3'"),
+        (("embed", folder, bad, "--pool", "median"), "there is no pooling 'median'"),
+        (("embed", folder, bad, "--device", "toaster"), "there is no device 'toaster'"),
+        (("embed", folder, bad, "--device", "xpu"), "finds no xpu here; use cpu"),
     ):
         out = run(*args, text="")
         assert out.returncode == 2 and words in out.stderr and "Traceback" not in out.stderr, out.stderr

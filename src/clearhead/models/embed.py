@@ -33,6 +33,8 @@ def embed(
     model: Model, tokenizer: Tokenizer, texts: Iterable[str], config: SentenceConfig, *, budget: int = BUDGET
 ) -> Iterator[Embedded]:
     """Texts batch by batch; one batch is held at a time."""
+    if config.pool not in POOLINGS:
+        raise ValueError(f"there is no pooling {config.pool!r}: choose {', '.join(POOLINGS)}")
     if budget < 1:
         raise ValueError(f"a budget of {budget} tokens: give at least 1")
     remaining = iter(texts)

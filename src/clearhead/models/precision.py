@@ -17,6 +17,18 @@ def has_bfloat16(device: torch.device | str = "cpu") -> bool:
     return False
 
 
+def choose_device(name: torch.device | str) -> torch.device:
+    """A device by name, if this machine has it."""
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ValueError(f"there is no device {name!r}: choose cpu, cuda, cuda:1 or mps") from None
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if not there.get(device.type, False):
+        raise ValueError(f"device {str(name)!r}: torch {torch.__version__} finds no {device.type} here; use cpu")
+    return device
+
+
 def choose_dtype(name: str | torch.dtype | None, device: torch.device | str = "cpu") -> torch.dtype | None:
     """A dtype by name; "auto" is bfloat16 where the device has it, float32 elsewhere; None stays None."""
     if name is None or isinstance(name, torch.dtype):
