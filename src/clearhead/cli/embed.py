@@ -72,7 +72,8 @@ def embed(
                 done, tokens, cut = done + len(part.vectors), tokens + part.num_tokens, cut + part.num_cut
                 longest = max(longest, part.longest)
                 rate = tokens / (time.perf_counter() - begin)
-                progress.update(task, completed=lines.read, description=f"{done:,} texts, {rate:,.0f} tokens/s")
+                share = (skip + done) / lines.count  # lines are read ahead of what is done
+                progress.update(task, completed=lines.read * share, description=f"{done:,} texts, {rate:,.0f} tokens/s")
         except KeyboardInterrupt:
             kept = "" if output.partial is None else f" are in {output.partial}"
             screen.print(f"[yellow]stopped[/yellow]: {done:,} texts{kept}; go on with --skip {skip + done}")
@@ -86,11 +87,11 @@ def embed(
 
 
 class Lines:
-    """The lines of files, or of standard input, and how many bytes of them have been read."""
+    """The lines of files, or of standard input, and how many lines and bytes of them have been read."""
 
     def __init__(self, files: list[Path]) -> None:
         self.files = files
-        self.read = 0
+        self.read = self.count = 0
         self.size = sum(f.stat().st_size for f in files) if files else os.fstat(sys.stdin.fileno()).st_size
 
     def __iter__(self) -> Iterator[str]:
@@ -102,7 +103,7 @@ class Lines:
 
     def _lines(self, file: Iterable[bytes], name: str) -> Iterator[str]:
         for number, line in enumerate(file, 1):
-            self.read += len(line)
+            self.read, self.count = self.read + len(line), self.count + 1
             try:
                 yield line.rstrip(b"\r\n").decode("utf-8")
             except UnicodeDecodeError as error:
