@@ -17,12 +17,10 @@ def keep_memory() -> None:
         pass
 
 
-def interleaved(
-    works: dict[str, Callable[[], object]], rounds: int, *, budget: float = 60.0, warm: bool = True
-) -> dict[str, float]:
+def interleaved(works: dict[str, Callable[[], object]], rounds: int, *, budget: float = 60.0) -> dict[str, float]:
     """The best time of each work in seconds, all of them taking turns; stops early when the budget is spent."""
     best = dict.fromkeys(works, float("inf"))
-    for work in works.values() if warm else ():
+    for work in works.values():
         work()
     begin = time.perf_counter()
     for _ in range(rounds):
