@@ -45,8 +45,7 @@ class App:
     def max_len(self) -> int | None:
         """The most tokens of a text that are read: the least of what the folder, the tokenizer and the model say."""
         stack = self.opened.config.encoder or self.opened.config.stack
-        model = None if stack.positions in ("t5", "alibi", "none") else stack.max_len
-        told = (self.sentence.max_len, self.tokenizer.max_len, model)
+        told = (self.sentence.max_len, self.tokenizer.max_len, stack.limit)
         return min((n for n in told if n is not None), default=None)
 
     def tokens(self, texts: str | Sequence[str], pairs: str | Sequence[str] | None = None) -> Tokens:

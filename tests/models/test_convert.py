@@ -443,7 +443,7 @@ def test_a_disk_that_is_full(here, in_process, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module, "save_file", full)
+    monkeypatch.setattr("clearhead.models.shards.save_file", full)
     refused(old_folder(here / "old", state_dict()), "No space left on device")
 
 

@@ -14,7 +14,7 @@ from clearhead.files.manifest import (
     write_manifest,
 )
 from clearhead.files.safe import Missing, inside, parse_json, read_bytes, read_config, read_json, sha256
-from clearhead.files.tensors import TensorInfo, read_header, weight_files
+from clearhead.files.tensors import TensorInfo, read_header, weight_files, weight_headers
 
 __all__ = [
     "MANIFEST",
@@ -38,6 +38,7 @@ __all__ = [
     "sha256",
     "verify",
     "weight_files",
+    "weight_headers",
     "write_atomic",
     "write_manifest",
 ]

@@ -104,13 +104,18 @@ def _counts(value: Any) -> bool:
 
 
 def weight_files(folder: str | Path) -> dict[str, str]:
-    """Which file of a model folder holds each tensor: `model.safetensors`, or the shards that the index names.
+    """Which file of a model folder holds each tensor: `model.safetensors`, or the shards that the index names."""
+    return {name: file for file, header in weight_headers(folder).items() for name in header}
+
+
+def weight_headers(folder: str | Path) -> dict[str, dict[str, TensorInfo]]:
+    """The files of a model folder's weights, each with its tensors.
 
     Every header has been checked, and an index must agree with its shards to the last tensor.
     """
     folder = Path(folder)
     try:
-        return dict.fromkeys(read_header(inside(folder, WEIGHTS)), WEIGHTS)
+        return {WEIGHTS: read_header(inside(folder, WEIGHTS))}
     except Missing:
         pass
     try:
@@ -121,13 +126,15 @@ def weight_files(folder: str | Path) -> dict[str, str]:
     for name, shard in claimed.items():
         shards.setdefault(shard, set()).add(name)
     paths = {shard: inside(folder, shard) for shard in sorted(shards)}
+    headers: dict[str, dict[str, TensorInfo]] = {}
     for shard, path in paths.items():
-        held = read_header(path).keys()
+        headers[shard] = read_header(path)
+        held = headers[shard].keys()
         if missing := shards[shard] - held:
             raise ValueError(f"{path} lacks {_some(missing)}, which {INDEX} says it holds")
         if extra := held - shards[shard]:
             raise ValueError(f"{path} holds {_some(extra)}, of which {INDEX} does not know")
-    return claimed
+    return headers
 
 
 def _weight_map(folder: Path) -> dict[str, str]:

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
 from clearhead.files import (
@@ -27,15 +26,13 @@ from clearhead.files import (
     inside,
     new_folder,
     read_config,
-    read_header,
     read_json,
     sha256,
-    weight_files,
+    weight_headers,
     write_atomic,
     write_manifest,
 )
-
-MAX_SHARD = 4_000_000_000  # bytes
+from clearhead.models.shards import SHARD, write_weights
 
 _PICKLE = "pytorch_model.bin"
 _INDEX = "pytorch_model.bin.index.json"
@@ -59,7 +56,7 @@ class Conversion:
     sha256: dict[str, str]  # of the pickles
 
 
-def convert(old: str | Path, new: str | Path, *, max_shard: int = MAX_SHARD) -> Conversion:
+def convert(old: str | Path, new: str | Path, *, max_shard: int = SHARD) -> Conversion:
     """Make the folder `new` from `old`, whose weights are `pytorch_model.bin`, whole or sharded.
 
     The weights become `model.safetensors` (with an index beyond `max_shard` bytes), tokenizer and configuration are
@@ -77,14 +74,15 @@ def convert(old: str | Path, new: str | Path, *, max_shard: int = MAX_SHARD) -> 
         for name in keep:
             shutil.copyfile(inside(old, name), folder / name)
         write_atomic(folder / "config.json", json.dumps(config | MARKER, indent=2) + "\n")
-        weights = weight_files(folder)  # read as carefully as if a stranger had written it
+        headers = weight_headers(folder)  # read as carefully as if a stranger had written it
+        weights = {name: tensor for header in headers.values() for name, tensor in header.items()}
         if claimed is not None and claimed != weights.keys() | tied.keys():
             odd = sorted(claimed ^ (weights.keys() | tied.keys()))
             raise ValueError(f"{old / _INDEX} and the files it names do not agree about {odd[0]!r:.100}")
         write_manifest(folder, {"provenance": {"converted_from": hashes, "tied": tied}})
         return Conversion(
             tensors=len(weights),
-            bytes=sum(t.end - t.begin for f in set(weights.values()) for t in read_header(folder / f).values()),
+            bytes=sum(t.end - t.begin for t in weights.values()),
             tied=tied,
             files=sorted(p.name for p in folder.iterdir()),
             left=[n for n in names if n not in keep],
@@ -190,8 +188,6 @@ def _check_archive(path: Path) -> None:
 
 def _write(state: dict[str, Tensor], folder: Path, max_shard: int, limit: int) -> dict[str, str]:
     """Write the tensors as safetensors; of names for the same tensor the first is kept, and the others are told."""
-    from huggingface_hub import split_torch_state_dict_into_shards
-
     first: dict[tuple[Any, ...], str] = {}
     tied: dict[str, str] = {}
     for name, t in state.items():
@@ -203,15 +199,7 @@ def _write(state: dict[str, Tensor], folder: Path, max_shard: int, limit: int) -
     rest = {name: t for name, t in state.items() if name not in tied}
     if (size := sum(t.numel() * t.itemsize for t in rest.values())) > limit:
         raise ValueError(f"the tensors would take {size:,} bytes, far more than the file that holds them: refused")
-    tensors = _apart(rest)
-    plan = split_torch_state_dict_into_shards(tensors, max_shard_size=max_shard)
-    for file, names in plan.filename_to_tensors.items():
-        shard = {n: tensors[n] for n in names}
-        metadata = {n: kept for n, kept in tied.items() if kept in shard} | {"format": "pt"}
-        save_file(shard, folder / file, metadata=metadata)
-    if plan.is_sharded:
-        index = {"metadata": plan.metadata, "weight_map": plan.tensor_to_filename}
-        write_atomic(folder / "model.safetensors.index.json", json.dumps(index, indent=2) + "\n")
+    write_weights(_apart(rest), folder, max_shard, notes=tied)
     return tied
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from clearhead.files import Damaged, admit, inside, read_config, read_header, weight_files
+from clearhead.files import Damaged, admit, inside, read_config, weight_headers
 from clearhead.models.hub import locate
 from clearhead.models.model import build
 from clearhead.models.sentence import read_sentence
@@ -26,13 +26,13 @@ def describe(source: str | Path) -> dict[str, Any]:
     family = family_of(raw, folder)
     architecture = family.architecture(raw)
     config = read_model_config(family, raw, architecture)
-    files = weight_files(folder)
-    headers = {file: read_header(inside(folder, file)) for file in set(files.values())}
+    headers = weight_headers(folder)
     with torch.device("meta"):
         model = build(config)
     tokenizer = None if problems else tokenizer_of(folder)
     stack, head = config.stack, config.head
-    sentence = read_sentence(carried_files(folder))
+    carried = carried_files(folder)
+    sentence = read_sentence(carried)
     return {
         "folder": str(folder),
         "family": family.title,
@@ -49,10 +49,10 @@ def describe(source: str | Path) -> dict[str, Any]:
         "heads": stack.num_heads,
         "kv_heads": stack.num_kv_heads or stack.num_heads,
         "vocabulary": None if stack.patches is not None else stack.vocab_size,
-        "max_len": None if stack.positions in ("t5", "alibi", "none") else stack.max_len,
+        "max_len": stack.limit,
         "tokenizer": None if tokenizer is None else repr(tokenizer),
         "sentence": {"pool": sentence.pool, "normalize": sentence.normalize, "max_len": sentence.max_len}
-        if "modules.json" in carried_files(folder)
+        if "modules.json" in carried
         else None,
         "intact": False if problems else None if manifest is None else True,
         "problems": problems,

@@ -12,25 +12,24 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from clearhead.files import MARKER, admit, inside, new_folder, read_config, read_header, weight_files, write_manifest
+from clearhead.files import MARKER, admit, inside, new_folder, read_config, weight_headers, write_manifest
 from clearhead.files.safe import Missing, read_bytes
 from clearhead.models.families import FAMILIES, Family
 from clearhead.models.families.table import Pair, Raw
 from clearhead.models.heads import Kind
 from clearhead.models.hub import locate
 from clearhead.models.model import Model, ModelConfig, build
+from clearhead.models.shards import SHARD, write_weights
 from clearhead.text import Tokenizer
 
-SHARD = "4GB"
 # Files of a folder that belong to the model, are not written anew, and travel with it.
 CARRIED = (
     "generation_config.json",
@@ -78,7 +77,9 @@ def open_folder(
     family = family_of(raw, folder)
     architecture = family.architecture(raw, head)
     weights = _Weights(folder)
-    config = read_model_config(family, raw, architecture, labels, _tied(family, architecture, weights))
+    config = read_model_config(family, raw, architecture, labels)
+    if config.head is not None and config.head.tied and not _ties(family, architecture, weights):
+        config = replace(config, head=replace(config.head, tied=False))
     for stack in (config.encoder, config.decoder):
         if stack is not None and stack.num_groups is None and stack.num_layers > len(weights.files):
             raise ValueError(
@@ -117,8 +118,6 @@ def save_folder(
     opened: Opened, folder: str | Path, *, overwrite: bool = False, facts: Mapping[str, Any] | None = None
 ) -> None:
     """Write a folder that `transformers` opens: whole, or not at all. `facts` go into the manifest."""
-    from huggingface_hub import split_torch_state_dict_into_shards
-
     family, model = opened.family, opened.model
     raw = family.write(opened.config, opened.architecture, opened.raw)
     dtype = next(iter(model.parameters())).dtype
@@ -130,16 +129,10 @@ def save_folder(
     }
     if opened.config.head is not None and not opened.config.head.tied:
         tensors |= {copy: tensors[name].clone() for name, copy in family.copies.items() if name in tensors}
-    plan = split_torch_state_dict_into_shards(
-        tensors, max_shard_size=SHARD, filename_pattern="model{suffix}.safetensors"
-    )
     with new_folder(folder, overwrite=overwrite) as target:
-        for name, names in plan.filename_to_tensors.items():
-            save_file({n: tensors[n] for n in names}, target / name, metadata={"format": "pt"})
-        if plan.is_sharded:
-            index = {"metadata": plan.metadata, "weight_map": plan.tensor_to_filename}
-            (target / "model.safetensors.index.json").write_text(_json(index), encoding="utf-8")
-        (target / "config.json").write_text(_json({**raw, **MARKER}), encoding="utf-8")
+        write_weights(tensors, target, SHARD)
+        config = json.dumps({**raw, **MARKER}, indent=2, sort_keys=True, ensure_ascii=False)
+        (target / "config.json").write_text(config + "\n", encoding="utf-8")
         for name, data in opened.carried.items():
             (target / name).parent.mkdir(exist_ok=True)
             (target / name).write_bytes(data)
@@ -150,10 +143,6 @@ def save_folder(
             opened.tokenizer.save(target)
             told["tokenizer"] = opened.tokenizer.fingerprint()
         write_manifest(target, told)
-
-
-def _json(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def family_of(raw: Raw, folder: Path) -> Family:
@@ -173,26 +162,23 @@ def _check_ids(raw: Raw) -> None:
             raise ValueError(f"config.json: {name} is {value}, which no vocabulary holds")
 
 
-def read_model_config(
-    family: Family, raw: Raw, architecture: str, labels: Iterable[str] | None = None, tied: bool | None = None
-) -> ModelConfig:
+def read_model_config(family: Family, raw: Raw, architecture: str, labels: Iterable[str] | None = None) -> ModelConfig:
     """A config by its table; whatever a wrong value breaks is a ValueError."""
     _check_ids(raw)
     try:
-        return family.read(raw, architecture, labels=labels, tied=tied)
+        return family.read(raw, architecture, labels=labels)
     except (TypeError, KeyError, AttributeError, OverflowError, ZeroDivisionError) as error:
         raise ValueError(f"config.json cannot be read as {family.title}: {error!r}") from error
 
 
-def _tied(family: Family, architecture: str, weights: _Weights) -> bool | None:
-    """False where the folder holds vectors for the vocabulary that are not those of the tokens; else as configured."""
+def _ties(family: Family, architecture: str, weights: _Weights) -> bool:
+    """Can the vocabulary's vectors be those of the tokens? Not where the folder holds others for it."""
     own = family.vocabulary(architecture)
     tokens = next((theirs for theirs, ours in family.weights.items() if str(ours).endswith("embedding.tokens")), None)
     table = weights.found(f"{tokens}.weight", family)
     if own is None or own not in weights.files or table is None:
-        return None
-    same = weights.shapes[own] == weights.shapes[table] and torch.equal(weights.read(own), weights.read(table))
-    return None if same else False
+        return True
+    return weights.shapes[own] == weights.shapes[table] and torch.equal(weights.read(own), weights.read(table))
 
 
 # The files a tokenizer is read from. A folder with none of the first three has none that can be read here.
@@ -226,8 +212,8 @@ class _Weights:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.files = {_modern(name): (name, file) for name, file in weight_files(folder).items()}
-        headers = {file: read_header(inside(folder, file)) for _, file in self.files.values()}
+        headers = weight_headers(folder)
+        self.files = {_modern(name): (name, file) for file, header in headers.items() for name in header}
         self.shapes = {new: headers[file][old].shape for new, (old, file) in self.files.items()}
         self.dtypes = {new: headers[file][old].dtype for new, (old, file) in self.files.items()}
 

@@ -192,6 +192,11 @@ class TransformerConfig:
         if bool(self.local_layers) != (self.window is not None):
             raise ValueError("local_layers and window go together: say which layers are local and how far they see")
 
+    @property
+    def limit(self) -> int | None:
+        """The most tokens of a sequence; None where positions have no end."""
+        return None if self.positions in ("t5", "alibi", "none") else self.max_len
+
     def cache(self) -> CacheConfig:
         """The size of a cache for this stack."""
         return CacheConfig(

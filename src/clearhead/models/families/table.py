@@ -158,10 +158,8 @@ class Family:
         named = raw.get("architectures") or []
         return next((name for name in named if name in self.heads), next(iter(self.heads)))
 
-    def read(
-        self, raw: Raw, architecture: str, *, labels: Iterable[str] | None = None, tied: bool | None = None
-    ) -> ModelConfig:
-        """Their config as ours; `labels` and `tied` overrule it."""
+    def read(self, raw: Raw, architecture: str, *, labels: Iterable[str] | None = None) -> ModelConfig:
+        """Their config as ours; `labels` overrule it."""
         for name, allowed in self.needs.items():
             if name in raw and raw[name] is not None and raw[name] not in allowed:
                 raise ValueError(
@@ -173,8 +171,6 @@ class Family:
         stacks = {stack: TransformerConfig(**self._settings(raw, stack)) for stack in wanted}
         last = stacks[wanted[-1]]
         config = self._head(head, raw, last, labels)
-        if config is not None and tied is not None:
-            config = replace(config, tied=tied)
         return ModelConfig(encoder=stacks.get("encoder"), decoder=stacks.get("decoder"), head=config)
 
     def write(self, config: ModelConfig, architecture: str, raw: Raw | None = None) -> dict[str, Any]:
