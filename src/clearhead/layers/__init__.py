@@ -3,6 +3,7 @@
 from clearhead.layers.blocks import Around, Block
 from clearhead.layers.embeddings import Embedding
 from clearhead.layers.feedforward import ACTIVATIONS, FeedForward, Gated
+from clearhead.layers.loss import word_loss
 from clearhead.layers.norms import NORMS, make_norm
 from clearhead.layers.pooling import POOLINGS
 from clearhead.layers.positions import ALiBi, Learned, Rotary, Sinusoidal, Stretch, T5Relative, Turn
@@ -24,4 +25,5 @@ __all__ = [
     "T5Relative",
     "Turn",
     "make_norm",
+    "word_loss",
 ]

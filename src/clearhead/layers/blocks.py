@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from clearhead.attention import Bias, Cache, Layout, Mask, MultiHead
 from clearhead.attention.multihead import Rotate
+from clearhead.layers.dropout import Dropout
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +50,7 @@ class Block(nn.Module):
         self.cross, self.cross_norm = cross, norms[1] if cross is not None else None
         self.feedforward, self.feedforward_norm = feedforward, norms[-1]
         self.norm_first = norm_first
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, around: Around, layer: int = 0) -> Tensor:
         """(N, D) to (N, D)."""

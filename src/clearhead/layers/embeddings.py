@@ -8,6 +8,7 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from clearhead.attention import Layout
+from clearhead.layers.dropout import Dropout
 
 
 class Embedding(nn.Module):
@@ -33,7 +34,7 @@ class Embedding(nn.Module):
         self.positions = positions
         self.segments = segments
         self.norm = norm
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.scale = math.sqrt(tokens.embedding_dim) if scaled else 1.0  # Vaswani et al. 2017, section 3.4
         self.widen = widen
 

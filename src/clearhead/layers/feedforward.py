@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from clearhead.attention.project import ACTIVATIONS, project
+from clearhead.layers.dropout import Dropout
 
 
 def _check(activation: str) -> str:
@@ -22,7 +23,7 @@ class FeedForward(nn.Module):
         super().__init__()
         self.up = nn.Linear(width, hidden, bias=bias)
         self.down = nn.Linear(hidden, width, bias=bias)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.activation = _check(activation)
 
     def forward(self, x: Tensor, add: Tensor | None = None) -> Tensor:
@@ -40,7 +41,7 @@ class Gated(nn.Module):
         self.gate = nn.Linear(width, hidden, bias=bias)
         self.up = nn.Linear(width, hidden, bias=bias)
         self.down = nn.Linear(hidden, width, bias=bias)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.activation = _check(activation)
 
     def forward(self, x: Tensor, add: Tensor | None = None) -> Tensor:

@@ -65,8 +65,12 @@ class Vocabulary(nn.Module):
         self.scale = c.scale
 
     def forward(self, x: Tensor, layout: Layout) -> Tensor:
+        return self.output(self.before(x))
+
+    def before(self, x: Tensor) -> Tensor:
+        """The vectors that are held against those of the vocabulary, (N, D)."""
         x = x if self.inner is None else self.inner(x)
-        return self.output(x if self.scale == 1.0 else x * self.scale)
+        return x if self.scale == 1.0 else x * self.scale
 
 
 class Sequence(nn.Module):
