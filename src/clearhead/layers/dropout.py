@@ -16,21 +16,22 @@ LEVELS = 2**16  # a number is dropped by 16 random bits: p is met to within 1 / 
 class Dropout(nn.Dropout):
     """`nn.Dropout`, whose random bits cost a CPU a tenth. They follow from torch's own seed."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The same shape; in evaluation, x itself."""
+    def forward(self, input: Tensor) -> Tensor:
+        """The same shape; in evaluation, the input itself."""
         if not self.training or self.p == 0.0:
-            return x
-        if x.device.type != "cpu" or torch.compiler.is_compiling():
-            return F.dropout(x, self.p)
-        return _Dropout.apply(x, self.p)  # type: ignore[no-any-return]
+            return input
+        if input.device.type != "cpu" or torch.compiler.is_compiling():
+            return F.dropout(input, self.p)
+        return _Dropout.apply(input, self.p)  # type: ignore[no-any-return]
 
 
 class _Dropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, p: float) -> Tensor:
         level = min(max(round(p * LEVELS), 1), LEVELS - 1)
-        bits = np.random.Generator(np.random.SFC64(int(torch.randint(2**62, ())))).bytes(2 * x.numel())
-        dropped = torch.from_numpy(np.frombuffer(bits, dtype=np.uint16) < level).view(x.shape)
+        source = np.random.Generator(np.random.SFC64(int(torch.randint(2**62, ()))))
+        bits = source.integers(2**64, size=x.numel() // 4 + 1, dtype=np.uint64).view(np.uint16)[: x.numel()]
+        dropped = torch.from_numpy(bits < level).view(x.shape)
         ctx.save_for_backward(dropped)
         ctx.scale = LEVELS / (LEVELS - level)
         return (x * ctx.scale).masked_fill_(dropped, 0.0)

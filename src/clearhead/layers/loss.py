@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import repeat
 from typing import Any
 
 import torch
@@ -9,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-ROWS = 512  # tokens scored at a time: their logits stay in the cache of the processor
+ROWS = 128  # tokens scored at a time: their scores stay in the cache of the processor
 
 
 def word_loss(x: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, smoothing: float = 0.0) -> Tensor:
@@ -24,43 +26,53 @@ def word_loss(x: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, sm
 
 
 class _WordLoss(torch.autograd.Function):
+    """The gradient of a token's scores is p - (1 - e) [label] - e / V. Only p is a matrix (n, V); the other two terms
+    enter the products as a row of the weight and as its mean, which costs no pass over the scores and no rounding.
+    """
+
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, smoothing: float, kind: torch.dtype
     ) -> Tensor:
-        wanted = ctx.needs_input_grad[:3]
+        exact = torch.promote_types(kind, torch.float32)
         w, b = weight.to(kind), None if bias is None else bias.to(kind)
-        total = torch.zeros((), dtype=torch.promote_types(x.dtype, torch.float32), device=x.device)
-        dx = torch.empty_like(x) if wanted[0] else None
-        dw = torch.zeros_like(weight) if wanted[1] else None
-        db = torch.zeros_like(bias) if bias is not None and wanted[2] else None
-        for part in range(0, len(x), ROWS):
-            rows, answer = x[part : part + ROWS].to(kind), labels[part : part + ROWS].unsqueeze(1)
+        total = torch.zeros((), dtype=exact, device=x.device)
+        dx = torch.empty_like(x) if ctx.needs_input_grad[0] else None
+        dw = torch.zeros_like(weight, dtype=exact) if ctx.needs_input_grad[1] else None
+        db = torch.zeros(len(weight), dtype=exact, device=x.device) if ctx.needs_input_grad[2] else None
+        for rows, answers, out in zip(x.split(ROWS), labels.split(ROWS), _split(dx), strict=False):
+            rows = rows.to(kind)
             scores = F.linear(rows, w, b)  # (n, V)
-            scores = scores.to(torch.promote_types(kind, torch.float32))
-            norm = torch.logsumexp(scores, dim=1, keepdim=True)  # (n, 1)
-            right = scores.gather(1, answer)
-            total += (norm - (1 - smoothing) * right).sum()
+            p = torch.softmax(scores, dim=1, dtype=exact)
+            norm = scores.amax(1).to(exact) - p.amax(1).log()  # log of the sum of exp(scores)
+            total += norm.sum() - (1 - smoothing) * scores.gather(1, answers.unsqueeze(1)).sum(dtype=exact)
             if smoothing:
-                total -= smoothing * scores.mean(dim=1).sum()
-            if not any(wanted):
-                continue
-            grad = scores.sub_(norm).exp_()  # the probabilities, in the memory of the scores
-            if smoothing:
-                grad -= smoothing / grad.shape[1]
-            grad.scatter_add_(1, answer, torch.full_like(right, smoothing - 1))
+                total -= smoothing * scores.mean(dim=1, dtype=exact).sum()
             if db is not None:
-                db += grad.sum(0)
-            grad = grad.to(kind)
-            if dx is not None:
-                dx[part : part + ROWS] = grad @ w
+                db += p.sum(0)
+            p = p.to(kind)
+            if out is not None:
+                out.copy_(p @ w)
             if dw is not None:
-                dw += grad.T @ rows
+                dw += p.T @ rows
+        if dx is not None and len(x):
+            dx -= (1 - smoothing) * weight.index_select(0, labels) + smoothing * weight.mean(0)
+        if dw is not None:
+            dw.index_add_(0, labels, x.to(exact), alpha=smoothing - 1)
+            dw -= smoothing / len(weight) * x.sum(0, dtype=exact)
+        if db is not None:
+            db.index_add_(0, labels, torch.ones_like(labels, dtype=exact), alpha=smoothing - 1)
+            db -= smoothing / len(weight) * len(x)
         ctx.save_for_backward(dx, dw, db)
+        ctx.kinds = x.dtype, weight.dtype, None if bias is None else bias.dtype
         return total
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        dx, dw, db = ctx.saved_tensors
-        return *(None if g is None else g * scale for g in (dx, dw, db)), None, None, None
+        grads = zip(ctx.saved_tensors, ctx.kinds, strict=True)
+        return *(None if g is None else g.mul_(scale).to(kind) for g, kind in grads), None, None, None
+
+
+def _split(dx: Tensor | None) -> Iterator[Tensor | None]:
+    return repeat(None) if dx is None else iter(dx.split(ROWS))

@@ -1,0 +1,81 @@
+"""Language modelling: predict the next token of a running text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, ClassVar
+
+import numpy as np
+from torch import Tensor, nn
+
+from clearhead.data import Columns, Integers, Ragged, Rows
+from clearhead.models import ModelConfig
+from clearhead.models.families import FAMILIES, Family
+from clearhead.tasks.build import decoder_only
+from clearhead.tasks.task import Batch, LeftOut
+from clearhead.tasks.words import layout_of, loss_of_words, tensor
+from clearhead.text import Tokenizer
+
+LINES = 1000  # rows given to the tokenizer at a time
+
+
+@dataclass(frozen=True, eq=False)
+class LanguageModel:
+    """Learn p(next token | those before). Text runs on through all rows and is read in stretches of `max_len` tokens.
+
+    A stretch's last token is the first of the next, so that every token but the very first is predicted once.
+    """
+
+    tokenizer: Tokenizer
+    max_len: int = 128
+    label_smoothing: float = 0.0
+
+    name: ClassVar[str] = "language_model"
+    columns: ClassVar[tuple[str, ...]] = ("text",)
+    template: ClassVar[str] = "gpt2"
+
+    def encode(self, rows: Rows) -> tuple[Columns, list[LeftOut]]:
+        """The rows as one stream, a line end after each, in stretches of `max_len` + 1 tokens that overlap by one."""
+        stream = iter(rows)
+        parts: list[Integers] = [np.zeros(0, dtype=np.int64)]
+        while chunk := list(islice(stream, LINES)):
+            tokens = self.tokenizer("".join(f"{row.values['text']}\n" for row in chunk), special=False, offsets=False)
+            parts.append(tokens.ids.numpy())
+        ids = np.concatenate(parts)
+        ends = [*range(self.max_len + 1, len(ids), self.max_len), len(ids)]
+        starts = [0, *(end - 1 for end in ends[:-1])]
+        pieces = [ids[a:b] for a, b in zip(starts, ends, strict=True) if b - a > 1]
+        return {"text": Ragged.of(pieces)}, []
+
+    def lengths(self, columns: Columns) -> Integers:
+        """The tokens that are read: all of a stretch but the last."""
+        return columns["text"].lengths - 1
+
+    def counts(self, columns: Columns) -> Integers:
+        """Every token but the first is predicted."""
+        return columns["text"].lengths - 1
+
+    def collate(self, columns: Columns, examples: Integers) -> Batch:
+        """Stretches, and the same moved on by one."""
+        ids, sizes = columns["text"].take(examples)
+        ends = np.cumsum(sizes)
+        return Batch(tensor(np.delete(ids, ends - 1)), layout_of(sizes - 1), tensor(np.delete(ids, ends - sizes)))
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """-log p of the next tokens, summed; smoothed while training."""
+        return loss_of_words(model, batch, self.label_smoothing if model.training else 0.0)
+
+    def config(self, settings: Mapping[str, Any]) -> ModelConfig:
+        """A decoder of a recipe's settings."""
+        return decoder_only(settings, self.tokenizer.vocab_size, self.max_len)
+
+    def layout(self, config: ModelConfig) -> tuple[Family, str]:
+        """GPT-2's."""
+        return FAMILIES["gpt2"], "GPT2LMHeadModel"
+
+    def generation(self) -> dict[str, Any]:
+        """The mark that begins and ends a text."""
+        mark = self.tokenizer.eos_id
+        return {"bos_token_id": mark, "eos_token_id": mark, "pad_token_id": mark}

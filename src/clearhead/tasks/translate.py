@@ -1,0 +1,102 @@
+"""Translation: a source text in, a target text out, word by word."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, ClassVar
+
+import numpy as np
+from torch import Tensor, nn
+
+from clearhead.data import Columns, Integers, Ragged, Rows
+from clearhead.models import ModelConfig
+from clearhead.models.families import FAMILIES, Family
+from clearhead.tasks.build import encoder_decoder
+from clearhead.tasks.task import Batch, LeftOut
+from clearhead.tasks.words import layout_of, loss_of_words, tensor
+from clearhead.text import Tokenizer
+
+CHUNK = 1000  # texts given to the tokenizer at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Translate:
+    """Learn p(target | source). Both texts end with the end mark; the decoder begins with padding's id, as Marian's."""
+
+    tokenizer: Tokenizer
+    max_len: int = 128
+    label_smoothing: float = 0.0
+
+    name: ClassVar[str] = "translate"
+    columns: ClassVar[tuple[str, ...]] = ("source", "target")
+    template: ClassVar[str] = "marian"
+
+    @property
+    def start(self) -> int:
+        """What the decoder reads first."""
+        if self.tokenizer.pad_id is None:
+            raise ValueError("this tokenizer has no padding token, with which a decoder begins: learn a new one")
+        return self.tokenizer.pad_id
+
+    def encode(self, rows: Rows) -> tuple[Columns, list[LeftOut]]:
+        """Pairs as ids; those with a side longer than `max_len` are left out, and told."""
+        sources: list[list[int]] = []
+        targets: list[list[int]] = []
+        seen, stream = 0, iter(rows)
+        while chunk := list(islice(stream, CHUNK)):
+            seen += len(chunk)
+            sides = [self._ids([row.values[c] for row in chunk]) for c in self.columns]
+            for source, target in zip(*sides, strict=True):
+                if max(len(source), len(target)) <= self.max_len:
+                    sources.append(source)
+                    targets.append(target)
+        left = LeftOut(seen - len(sources), seen, f"a side has more than {self.max_len} tokens (data.max_len)")
+        return {"source": Ragged.of(sources), "target": Ragged.of(targets)}, [left] if left.count else []
+
+    def _ids(self, texts: list[str]) -> list[list[int]]:
+        tokens = self.tokenizer(texts, offsets=False)
+        return [part.tolist() for part in tokens.layout.split(tokens.ids)]
+
+    def lengths(self, columns: Columns) -> Integers:
+        """Tokens of source and target."""
+        return columns["source"].lengths + columns["target"].lengths
+
+    def counts(self, columns: Columns) -> Integers:
+        """Tokens of the target."""
+        return columns["target"].lengths
+
+    def collate(self, columns: Columns, examples: Integers) -> Batch:
+        """Sources, and targets moved on by one: what the decoder reads is what it has said before."""
+        ids, sizes = columns["source"].take(examples)
+        labels, lengths = columns["target"].take(examples)
+        target = np.empty_like(labels)
+        target[1:] = labels[:-1]
+        target[np.cumsum(lengths) - lengths] = self.start
+        return Batch(tensor(ids), layout_of(sizes), tensor(labels), tensor(target), layout_of(lengths))
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """-log p of the target's words, summed; smoothed while training."""
+        return loss_of_words(model, batch, self.label_smoothing if model.training else 0.0)
+
+    def config(self, settings: Mapping[str, Any]) -> ModelConfig:
+        """An encoder-decoder of a recipe's settings."""
+        return encoder_decoder(settings, self.tokenizer.vocab_size, self.max_len)
+
+    def layout(self, config: ModelConfig) -> tuple[Family, str]:
+        """Marian's."""
+        return FAMILIES["marian"], "MarianMTModel"
+
+    def generation(self) -> dict[str, Any]:
+        """The decoder begins with padding, which it may never say."""
+        pad, eos = self.start, self.tokenizer.eos_id
+        return {
+            "decoder_start_token_id": pad,
+            "pad_token_id": pad,
+            "eos_token_id": eos,
+            "forced_eos_token_id": eos,
+            "bad_words_ids": [[pad]],
+            "max_length": self.max_len,
+            "num_beams": 5,
+        }

@@ -1,0 +1,198 @@
+"""Checkpoints: all that a run needs to go on as if it had never stopped.
+
+A checkpoint is a folder that is there whole or not at all: tensors by torch's distributed checkpoints (so that any
+number of processes reads what any other wrote), the rest as JSON, and a manifest of both. The index that torch writes
+beside the tensors is a pickle; it is opened by a reader that knows the few classes which belong in it, and no others.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import re
+import shutil
+import warnings
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
+from torch.distributed.checkpoint.metadata import Metadata, StorageMeta
+from torch.distributed.checkpoint.state_dict_loader import load
+from torch.distributed.checkpoint.state_dict_saver import save
+
+from clearhead.files import Damaged, inside, leftovers, new_folder, read_bytes, read_json, verify, write_manifest
+from clearhead.train.ranks import Ranks
+
+STATE = "state.json"
+NAME = re.compile(r"step-(\d{8})")
+MAX_INDEX = 1 << 28  # bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """How far a run has come, beside its tensors."""
+
+    step: int = 0
+    seconds: float = 0.0  # spent training
+    best: float | None = None  # the best value of the metric so far
+    best_step: int | None = None
+    since_best: int = 0  # evaluations since then
+    log_bytes: int = 0  # of log.jsonl: what is after them was written by a process that did not get to save
+
+
+class Checkpoints:
+    """The checkpoints of one run, in one folder: the newest few, and the best."""
+
+    def __init__(self, folder: Path, keep: int, ranks: Ranks | None = None) -> None:
+        self.folder = folder
+        self.keep = keep
+        self.ranks = ranks or Ranks()
+
+    def save(self, progress: Progress, model: nn.Module, optimiser: torch.optim.Optimizer) -> Path:
+        """Write a checkpoint; every rank calls this."""
+        target = self.folder / f"step-{progress.step:08d}"
+        if target.exists():  # a run that stops where it has just saved
+            return target
+        with self._new(target) as folder:
+            _write_tensors(tensors_of(model, optimiser), folder, self.ranks)
+            if self.ranks.first:
+                (folder / STATE).write_text(json.dumps(asdict(progress), indent=1) + "\n", encoding="utf-8")
+                write_manifest(folder, {"kind": "checkpoint"})
+        self.ranks.wait()
+        if self.ranks.first:
+            self._prune(progress.best_step)
+        return target
+
+    def newest(self) -> Path | None:
+        """The newest checkpoint that is whole; a damaged one is told and passed over."""
+        for folder in reversed(self.all()):
+            try:
+                verify(folder)
+                return folder
+            except Damaged as error:
+                warnings.warn(f"{error}; the checkpoint before it is used", stacklevel=2)
+        return None
+
+    def restore(self, folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> Progress:
+        """Fill model and optimiser from a checkpoint, bit for bit."""
+        verify(folder)
+        _fill_optimiser(optimiser)
+        read_tensors(folder, tensors_of(model, optimiser))
+        return Progress(**read_json(folder, STATE))
+
+    def all(self) -> list[Path]:
+        """The checkpoints there are, oldest first."""
+        if not self.folder.is_dir():
+            return []
+        return sorted(p for p in self.folder.iterdir() if NAME.fullmatch(p.name))
+
+    def _prune(self, best: int | None) -> None:
+        kept = {p.name for p in self.all()[-self.keep :]} | {f"step-{best:08d}"}
+        for folder in self.all():
+            if folder.name not in kept:
+                shutil.rmtree(folder)
+        for folder in leftovers(self.folder):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    @contextmanager
+    def _new(self, target: Path) -> Generator[Path]:
+        """The new folder, made by the first rank and known to all."""
+        if not self.ranks.first:
+            yield Path(self.ranks.told(""))
+            self.ranks.wait()
+            return
+        with new_folder(target) as folder:
+            self.ranks.told(str(folder))
+            yield folder
+            self.ranks.wait()
+
+
+def tensors_of(model: nn.Module, optimiser: torch.optim.Optimizer | None = None) -> dict[str, Tensor]:
+    """Every tensor of a run by name: the weights, and what the optimiser keeps for each."""
+    tensors: dict[str, Tensor] = {}
+    for name, param in model.named_parameters():
+        tensors[f"model.{name}"] = param.detach()
+        for kind, value in {} if optimiser is None else optimiser.state.get(param, {}).items():
+            if isinstance(value, Tensor):
+                tensors[f"optimiser.{name}.{kind}"] = value
+    return tensors
+
+
+def read_tensors(folder: Path, into: dict[str, Tensor]) -> None:
+    """Read these tensors, in place; whoever wrote them, they come in the parts that are asked for here."""
+    with _quiet():
+        load(cast(dict[str, Any], into), storage_reader=_Reader(folder), no_dist=not _distributed())
+
+
+def _write_tensors(tensors: Mapping[str, Tensor], folder: Path, ranks: Ranks) -> None:
+    with _quiet():
+        writer = FileSystemWriter(folder, sync_files=False, overwrite=False)  # the folder is synced as a whole
+        save(dict(tensors), storage_writer=writer, no_dist=ranks.size == 1)
+
+
+def _fill_optimiser(optimiser: torch.optim.Optimizer) -> None:
+    """Let an optimiser make its tensors, by a step that changes nothing."""
+    rates = [group["lr"] for group in optimiser.param_groups]
+    for group in optimiser.param_groups:
+        group["lr"] = 0.0
+        for param in group["params"]:
+            param.grad = torch.zeros_like(param)
+    optimiser.step()
+    optimiser.zero_grad()
+    for group, lr in zip(optimiser.param_groups, rates, strict=True):
+        group["lr"] = lr
+
+
+def _distributed() -> bool:
+    return torch.distributed.is_available() and torch.distributed.is_initialized()
+
+
+@contextmanager
+def _quiet() -> Generator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's word that a single process writes alone
+        yield
+
+
+ALLOWED = {
+    "torch.distributed.checkpoint.metadata": {
+        "Metadata", "TensorStorageMetadata", "ChunkStorageMetadata", "TensorProperties", "MetadataIndex",
+        "StorageMeta", "_MEM_FORMAT_ENCODING",
+    },
+    "torch.distributed.checkpoint.filesystem": {"_StorageInfo", "_StoragePrefix"},
+    "torch": {"Size"},
+    "torch.serialization": {"_get_layout"},
+    "collections": {"OrderedDict"},
+    "pathlib": {"PosixPath", "Path"},
+    "torch.storage": set[str](),
+}  # fmt: skip
+
+
+class _Unpickler(pickle.Unpickler):
+    """Opens the index of a checkpoint: plain values, and the few classes such an index is made of."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if name in ALLOWED.get(module, ()):
+            return super().find_class(module, name)
+        if module == "torch" and isinstance(kind := getattr(torch, name, None), torch.dtype):
+            return kind
+        raise ValueError(f"the index of the checkpoint names {module}.{name}, which does not belong in it")
+
+
+class _Reader(FileSystemReader):
+    """Torch's reader of a folder, with the pickle opened by `_Unpickler` and no way out of the folder."""
+
+    def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
+        """The index of the tensors."""
+        folder = Path(self.path)
+        metadata: Metadata = _Unpickler(io.BytesIO(read_bytes(folder, ".metadata", max_bytes=MAX_INDEX))).load()
+        for stored in cast(dict[Any, Any], metadata.storage_data).values():
+            inside(folder, stored.relative_path)
+        metadata.storage_meta = StorageMeta(load_id=self.load_id)
+        return metadata

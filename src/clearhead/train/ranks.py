@@ -1,0 +1,56 @@
+"""Ranks: the processes of one run. A run in one process is the case of one rank, and takes no other path."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Which process this is, of how many."""
+
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def first(self) -> bool:
+        """Is this the process that writes what is written once?"""
+        return self.rank == 0
+
+    def sum(self, values: Sequence[float]) -> list[float]:
+        """Numbers added over all ranks."""
+        if self.size == 1:
+            return list(values)
+        total = torch.tensor(values, dtype=torch.float64)
+        dist.all_reduce(total)
+        return total.tolist()
+
+    def wait(self) -> None:
+        """Go on when every rank is here."""
+        if self.size > 1:
+            dist.barrier()
+
+    def told(self, value: str) -> str:
+        """What the first rank says."""
+        if self.size == 1:
+            return value
+        box = [value]
+        dist.broadcast_object_list(box)
+        return box[0]
+
+
+def launched() -> bool:
+    """Was this process started by torchrun, or something that speaks like it?"""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """A sharded tensor with all its parts; others as they are."""
+    full = getattr(tensor, "full_tensor", None)
+    return tensor if full is None else full()

@@ -1,0 +1,180 @@
+"""A run: the folder where a recipe becomes a model. Started anew with the same recipe, it goes on where it was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+import torch
+from torch import nn
+
+from clearhead.data import Columns, Row, Rows, open_columns, read_rows, save_columns
+from clearhead.data.sets import locate
+from clearhead.files import new_folder
+from clearhead.models import ModelConfig, build
+from clearhead.models.store import Opened, save_folder
+from clearhead.tasks import TASKS, Task
+from clearhead.text import Tokenizer, train_tokenizer
+from clearhead.train.average import average
+from clearhead.train.checkpoint import Checkpoints, Progress
+from clearhead.train.evaluate import evaluate
+from clearhead.train.initial import initialise
+from clearhead.train.loop import Job, fit
+from clearhead.train.ranks import Ranks
+from clearhead.train.recipe import Part, Recipe, plain, read_recipe, write_recipe
+from clearhead.train.tracking import Tracker
+
+Say = Callable[[str], object]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A recipe with its folder: tokenizer, data as tokens, and a model of fresh weights."""
+
+    recipe: Recipe
+    folder: Path
+    task: Task
+    config: ModelConfig
+    train: Columns
+    valid: Columns
+
+    def job(self, trackers: Sequence[Tracker] = (), *, shown: bool = True) -> Job:
+        """What the loop needs, with a model whose first weights follow from the seed."""
+        torch.manual_seed(self.recipe.seed)
+        model = initialise(build(self.config))
+        settings = self.recipe.train
+
+        def measure(model: nn.Module, step: int) -> dict[str, float]:
+            return evaluate(model, self.task, self.valid, settings)
+
+        return Job(self.task, model, self.train, settings, self.recipe.seed, self.folder, measure, trackers, shown)
+
+
+def prepare(recipe: Recipe, base: Path, folder: Path, say: Say = lambda text: None) -> Run:
+    """Make the folder of a run, or open it: learn the tokenizer and turn the data into tokens, once.
+
+    `base` is where the paths of the recipe begin. What was made is kept and checked, never made twice.
+    """
+    _claim(recipe, folder)
+    words = _tokenizer(recipe, base, folder, say)
+    task = TASKS[recipe.task](words, recipe.data.max_len, recipe.train.label_smoothing)
+    train, valid = _columns(recipe, task, base, folder, say)
+    return Run(recipe, folder, task, task.config(recipe.model), train, valid)
+
+
+def train(run: Run, ranks: Ranks | None = None, trackers: Sequence[Tracker] = (), *, shown: bool = True) -> Progress:
+    """Train to the end and write `model/`, the folder that `clearhead.load` and `transformers` open."""
+    ranks = ranks or Ranks()
+    job = run.job(trackers, shown=shown)
+    progress = fit(job, ranks)
+    if ranks.first:
+        finish(run, progress)
+    ranks.wait()
+    return progress
+
+
+def finish(run: Run, progress: Progress) -> Path:
+    """The final model: the mean of the last checkpoints where the recipe says so, else the best one."""
+    settings = run.recipe.train
+    checkpoints = Checkpoints(run.folder / "checkpoints", settings.keep)
+    last = checkpoints.all()[-settings.average :]
+    best = run.folder / "checkpoints" / f"step-{progress.best_step or progress.step:08d}"
+    model = build(run.config)
+    average(model, last if settings.average > 1 else [best])
+    target = run.folder / "model"
+    opened = fresh(model, run.config, run.task)
+    facts = {"task": run.task.name, "recipe": plain(run.recipe), "step": progress.step}
+    save_folder(opened, target, overwrite=True, facts=facts)
+    return target
+
+
+def fresh(model: Any, config: ModelConfig, task: Task) -> Opened:
+    """A trained model with all that its folder will say of it."""
+    family, architecture = task.layout(config)
+    raw = family.write(config, architecture, task.generation())
+    carried = {"generation_config.json": (json.dumps(task.generation(), indent=2) + "\n").encode()}
+    return Opened(model.eval(), config, family, architecture, raw, task.tokenizer, carried)
+
+
+def _claim(recipe: Recipe, folder: Path) -> None:
+    """The folder belongs to this recipe from now on; one that belongs to another is refused."""
+    path = folder / "recipe.yaml"
+    if path.is_file():
+        if (old := read_recipe(path)) != recipe and replace(old, train=recipe.train) != recipe:
+            raise ValueError(f"{folder} was begun with another recipe: give another folder, or remove it to begin anew")
+        if old.train != recipe.train and replace(old.train, steps=recipe.train.steps) != recipe.train:
+            raise ValueError(
+                f"{folder} was begun with other training settings: only train.steps may change. "
+                "Give another folder, or remove it to begin anew"
+            )
+    elif folder.exists() and any(folder.iterdir()):
+        raise ValueError(f"{folder} holds something that is no run: give another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_recipe(recipe, path)
+
+
+def _tokenizer(recipe: Recipe, base: Path, folder: Path, say: Say) -> Tokenizer:
+    settings = recipe.tokenizer
+    if settings.folder is not None:
+        return Tokenizer.load(locate(settings.folder, base))
+    target = folder / "tokenizer"
+    if not target.exists():
+        task = TASKS[recipe.task]
+        with NamedTemporaryFile("w", encoding="utf-8", suffix=".txt") as text:
+            for row in rows_of(recipe.data.train, base):
+                text.writelines(f"{value}\n" for value in row.values.values())
+            text.flush()
+            words = train_tokenizer(
+                text.name,
+                template=task.template,
+                vocab_size=settings.vocab_size,
+                kind=settings.kind,
+                lowercase=settings.lowercase,
+            )
+        with new_folder(target) as new:
+            words.save(new)
+        say(f"tokenizer: {words.vocab_size:,} pieces, learnt from the training text")
+    return Tokenizer.load(target)
+
+
+def _columns(recipe: Recipe, task: Task, base: Path, folder: Path, say: Say) -> tuple[Columns, Columns]:
+    parts = {"train": recipe.data.train, "valid": recipe.data.valid}
+    (folder / "data").mkdir(exist_ok=True)
+    for name, part in parts.items():
+        target = folder / "data" / name
+        if target.exists():
+            continue
+        held, aside = (recipe.data.hold_out, part is None) if recipe.data.valid is None else (0, False)
+        rows = rows_of(part or recipe.data.train, base)
+        columns, left_out = task.encode(_split(rows, held, aside) if held else rows)
+        for sentence in (rows.report(), *map(str, left_out)):
+            if sentence:
+                say(f"{name}: {sentence}")
+        if not len(next(iter(columns.values()))):
+            raise ValueError(f"data.{name} holds no example")
+        save_columns(columns, target, {"tokenizer": task.tokenizer.fingerprint()})
+        say(f"{name}: {len(next(iter(columns.values()))):,} examples, {int(task.lengths(columns).sum()):,} tokens")
+    train, valid = (open_columns(folder / "data" / name)[0] for name in parts)
+    return train, valid
+
+
+def _split(rows: Rows, held: int, aside: bool) -> Rows:
+    """The first `held` rows, kept aside, or all the others."""
+
+    def read() -> Iterator[Row]:
+        return islice(iter(rows), held) if aside else islice(iter(rows), held, None)
+
+    return Rows(read)
+
+
+def rows_of(part: Part, base: Path) -> Rows:
+    """The rows that one part of a recipe's data names."""
+    if "file" in part:
+        columns = {name: column for name, column in part.items() if name != "file"}
+        return read_rows(locate(part["file"], base), columns or None)
+    return read_rows({name: locate(file, base) for name, file in part.items()})

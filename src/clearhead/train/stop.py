@@ -1,0 +1,40 @@
+"""Stop: SIGTERM and Ctrl-C as a wish that the loop grants after its step."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType
+from typing import Any
+
+
+class Stop:
+    """Inside, the first signal is noted and `wanted` is its number; a second one ends the process at once."""
+
+    def __init__(self) -> None:
+        self.wanted = 0
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Stop:
+        if threading.current_thread() is threading.main_thread():  # elsewhere, Python lets nobody listen
+            for number in (signal.SIGTERM, signal.SIGINT):
+                self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.wanted:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        self.wanted = number
+
+
+class Stopped(Exception):
+    """A run was asked to stop, and did, with a checkpoint."""
+
+    def __init__(self, step: int, signal: int) -> None:
+        super().__init__(f"stopped after step {step:,}")
+        self.step, self.signal = step, signal
