@@ -99,6 +99,7 @@ def test_little_text_gives_a_small_vocabulary(tmp_path, kind):
         ("cut", b"fine\nbad \xe4", r"cut, line 2: b'\\xe4' is not UTF-8"),
         ("t.gz", gzip.compress(b"the cat\n" * 99, mtime=0)[:-9], r"t.gz, line 100: cannot be unpacked"),
         ("t.xz", lzma.compress(b"the cat\n" * 99)[:-9], r"t.xz, line \d+: cannot be unpacked"),
+        ("d.gz", gzip.compress(b"", mtime=0)[:10] + b"\xff" * 20, r"d.gz, line 1: cannot be unpacked"),
         ("n.gz", b"not gzip", r"n.gz, line 1: cannot be unpacked"),
         ("n.xz", b"not xz", r"n.xz, line 1: cannot be unpacked"),
         ("empty", b"", "there is no text in"),
