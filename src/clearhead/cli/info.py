@@ -41,12 +41,13 @@ def show(console: Console, found: dict[str, Any]) -> None:
     labels = found["labels"]
     layers = [f"{found[f'{s}_layers']} {s} layers" for s in ("encoder", "decoder") if found[f"{s}_layers"]]
     shared = f" ({found['kv_heads']} for keys)" if found["kv_heads"] != found["heads"] else ""
+    bricks = _recurrent(found["recurrent"]) if found["recurrent"] else f"{found['heads']} heads{shared}"
     rows = {
         "model": f"[bold]{found['architecture']}[/bold], a {found['family']}",
         "head": None if found["head"] is None else found["head"] + (f": {', '.join(labels[:8])}" if labels else ""),
         "size": f"{found['parameters']:,} parameters, {found['bytes'] / 1e6:,.1f} MB of {', '.join(found['dtypes'])}"
         + (f" in {len(found['files'])} files" if len(found["files"]) > 1 else ""),
-        "shape": f"{' and '.join(layers)}, width {found['width']}, {found['heads']} heads{shared}",
+        "shape": f"{' and '.join(layers)}, width {found['width']}, {bricks}",
         "reads": None if found["max_len"] is None else f"up to {found['max_len']:,} tokens",
         "tokenizer": found["tokenizer"],
         "sentences": None if found["sentence"] is None else ", ".join(f"{k} {v}" for k, v in found["sentence"].items()),
@@ -60,3 +61,10 @@ def show(console: Console, found: dict[str, Any]) -> None:
         if value is not None:
             table.add_row(name, value)
     console.print(table)
+
+
+def _recurrent(net: dict[str, Any]) -> str:
+    both = "bidirectional " if net["bidirectional"] else ""
+    states = " and ".join(map(str, dict.fromkeys(net["hidden"])))
+    attention = "" if net["attention"] == "none" else f", {net['attention']} attention{' fed back' * net['feed']}"
+    return f"{both}{net['kind']} with states of {states}{attention}"

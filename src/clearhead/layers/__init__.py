@@ -1,4 +1,4 @@
-"""The bricks between the tokens and the model: positions, norms, feed-forward layers, embeddings, blocks, pooling."""
+"""The bricks between the tokens and the model: positions, norms, feed-forward and recurrent layers, embeddings, blocks, pooling."""
 
 from clearhead.layers.blocks import Around, Block
 from clearhead.layers.embeddings import Embedding
@@ -7,6 +7,7 @@ from clearhead.layers.loss import word_loss
 from clearhead.layers.norms import NORMS, make_norm
 from clearhead.layers.pooling import POOLINGS
 from clearhead.layers.positions import ALiBi, Learned, Rotary, Sinusoidal, Stretch, T5Relative, Turn
+from clearhead.layers.recurrent import Recurrent
 
 __all__ = [
     "ACTIVATIONS",
@@ -19,6 +20,7 @@ __all__ = [
     "FeedForward",
     "Gated",
     "Learned",
+    "Recurrent",
     "Rotary",
     "Sinusoidal",
     "Stretch",

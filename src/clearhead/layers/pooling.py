@@ -20,6 +20,14 @@ def last(x: Tensor, layout: Layout) -> Tensor:
     return _at(x, layout, layout.offsets[1:] - 1)
 
 
+def ends(x: Tensor, layout: Layout) -> Tensor:
+    """What a bidirectional net has read to the end, (B, D): half of the last token, then half of the first."""
+    if x.shape[1] % 2:
+        raise ValueError(f"vectors of width {x.shape[1]} have no two halves: 'ends' is for bidirectional nets")
+    half = x.shape[1] // 2
+    return torch.cat([last(x[:, :half], layout), first(x[:, half:], layout)], 1)
+
+
 def _at(x: Tensor, layout: Layout, rows: Tensor) -> Tensor:
     rows = rows.clamp(0, max(x.shape[0] - 1, 0))
     taken = x.index_select(0, rows) if x.shape[0] else x.new_zeros(layout.num_sequences, x.shape[1]) + x.sum()
@@ -52,6 +60,7 @@ def _extreme(x: Tensor, layout: Layout, how: str) -> Tensor:
 POOLINGS: dict[str, Callable[[Tensor, Layout], Tensor]] = {
     "first": first,
     "last": last,
+    "ends": ends,
     "mean": mean,
     "max": largest,
     "min": smallest,

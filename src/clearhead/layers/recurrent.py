@@ -12,14 +12,13 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from clearhead.attention import Layout
-from clearhead.layers.dropout import Dropout
 
 Kind = Literal["rnn", "lstm", "gru"]
 
 States = tuple[Tensor, ...]
 """What is carried: the states (B, L, D), one for each layer and direction; for an LSTM, its cells (B, L, D) too."""
 
-NETS: dict[Kind, type[nn.RNNBase]] = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
+NETS: dict[Kind, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
 
 
 class Recurrent(nn.Module):
@@ -58,7 +57,7 @@ class Recurrent(nn.Module):
         if not layout.num_tokens:
             return self._nothing(x), states
         running = int(steps.alive[0])
-        dtype = self.net.weight_ih_l0.dtype
+        dtype = self._weights[0][0].dtype
         ordered = [s.to(dtype).index_select(0, steps.order) for s in states]  # (B, L, D), longest sequence first
         first = [s[:running].transpose(0, 1).contiguous() for s in ordered]  # (L, B', D), as torch has them
         packed = PackedSequence(reorder(x.to(dtype), steps.rows, steps.back), steps.alive)
@@ -70,7 +69,7 @@ class Recurrent(nn.Module):
     def zeros(self, count: int) -> States:
         """The states of `count` sequences before their first token."""
         layers = self.net.num_layers * (2 if self.net.bidirectional else 1)
-        zeros = self.net.weight_ih_l0.new_zeros(count, layers, self.net.hidden_size)
+        zeros = self._weights[0][0].new_zeros(count, layers, self.net.hidden_size)
         return (zeros, zeros) if self.kind == "lstm" else (zeros,)
 
     def cells(self, fed: int | None = None) -> Cells:
@@ -81,13 +80,17 @@ class Recurrent(nn.Module):
         """
         if self.net.bidirectional:
             raise ValueError("a bidirectional net cannot go step by step: it reads from the end too")
-        layers = [tuple(w) for w in self.net.all_weights]
-        narrow = None
+        layers, narrow = self._weights, None
         if fed is not None:
             first = layers[0][0]
             narrow, wide = first[:, : first.shape[1] - fed], first[:, first.shape[1] - fed :]
             layers[0] = (wide, *layers[0][1:])
         return Cells(self.kind, layers, narrow, self.net.dropout if self.training else 0.0)
+
+    @property
+    def _weights(self) -> list[tuple[Tensor, ...]]:
+        """W_i, W_h, b_i and b_h of each layer and direction."""
+        return [(*layer,) for layer in self.net.all_weights]
 
     def _nothing(self, x: Tensor) -> Tensor:
         """No token at all, in the graph all the same: an empty batch runs backward too."""
@@ -125,7 +128,7 @@ class Cells:
 
 
 def rnn(i: Tensor, h: Tensor, state: Tensor) -> States:
-    """tanh of what the input and the last state say (Elman 1990): i = W_i x + b_i and h = W_h s + b_h, (R, D)."""
+    """What the input and the last state say together (Elman 1990); i = W_i x + b_i and h = W_h s + b_h, (R, D)."""
     return (torch.tanh(i + h),)
 
 

@@ -2,6 +2,7 @@
 
 from clearhead.models.heads import HeadConfig, build_head
 from clearhead.models.model import Model, ModelConfig, build, build_encoder_decoder
+from clearhead.models.recurrent import RecurrentConfig, RecurrentDecoder, RecurrentEncoder
 from clearhead.models.transformer import (
     PRESETS,
     Local,
@@ -17,6 +18,9 @@ __all__ = [
     "Local",
     "Model",
     "ModelConfig",
+    "RecurrentConfig",
+    "RecurrentDecoder",
+    "RecurrentEncoder",
     "Stack",
     "TransformerConfig",
     "build",

@@ -9,9 +9,11 @@ import torch
 
 from clearhead.files import Damaged, admit, inside, read_config, weight_headers
 from clearhead.models.hub import locate
-from clearhead.models.model import build
+from clearhead.models.model import ModelConfig, build
+from clearhead.models.recurrent import RecurrentConfig
 from clearhead.models.sentence import read_sentence
 from clearhead.models.store import carried_files, family_of, read_model_config, tokenizer_of
+from clearhead.models.transformer import TransformerConfig
 
 
 def describe(source: str | Path) -> dict[str, Any]:
@@ -46,9 +48,7 @@ def describe(source: str | Path) -> dict[str, Any]:
         "encoder_layers": 0 if config.encoder is None else config.encoder.num_layers,
         "decoder_layers": 0 if config.decoder is None else config.decoder.num_layers,
         "width": stack.width,
-        "heads": stack.num_heads,
-        "kv_heads": stack.num_kv_heads or stack.num_heads,
-        "vocabulary": None if stack.patches is not None else stack.vocab_size,
+        **(_recurrent(config) if isinstance(stack, RecurrentConfig) else _transformer(stack)),
         "max_len": stack.limit,
         "tokenizer": None if tokenizer is None else repr(tokenizer),
         "sentence": {"pool": sentence.pool, "normalize": sentence.normalize, "max_len": sentence.max_len}
@@ -58,4 +58,30 @@ def describe(source: str | Path) -> dict[str, Any]:
         "problems": problems,
         "saved_by": None if manifest is None else manifest.version,
         "facts": {} if manifest is None else manifest.facts,
+    }
+
+
+def _transformer(stack: TransformerConfig) -> dict[str, Any]:
+    return {
+        "heads": stack.num_heads,
+        "kv_heads": stack.num_kv_heads or stack.num_heads,
+        "vocabulary": None if stack.patches is not None else stack.vocab_size,
+        "recurrent": None,
+    }
+
+
+def _recurrent(config: ModelConfig) -> dict[str, Any]:
+    stacks = [stack for stack in (config.encoder, config.decoder) if isinstance(stack, RecurrentConfig)]
+    heads = int(stacks[-1].attention != "none")
+    return {
+        "heads": heads,
+        "kv_heads": heads,
+        "vocabulary": stacks[-1].vocab_size,
+        "recurrent": {
+            "kind": " and ".join(dict.fromkeys(stack.kind for stack in stacks)),
+            "hidden": [stack.hidden for stack in stacks],
+            "bidirectional": stacks[0].bidirectional,
+            "attention": stacks[-1].attention,
+            "feed": stacks[-1].feed,
+        },
     }

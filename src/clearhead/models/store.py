@@ -22,11 +22,12 @@ from torch import Tensor, nn
 
 from clearhead.files import MARKER, admit, inside, new_folder, read_config, weight_headers, write_manifest
 from clearhead.files.safe import Missing, read_bytes
-from clearhead.models.families import FAMILIES, Family
+from clearhead.models.families import FAMILIES, OWN, Family
 from clearhead.models.families.table import Pair, Raw
 from clearhead.models.heads import Kind
 from clearhead.models.hub import locate
 from clearhead.models.model import Model, ModelConfig, build
+from clearhead.models.recurrent import RecurrentConfig
 from clearhead.models.shards import SHARD, write_weights
 from clearhead.text import Tokenizer
 
@@ -81,7 +82,8 @@ def open_folder(
     if config.head is not None and config.head.tied and not _ties(family, architecture, weights):
         config = replace(config, head=replace(config.head, tied=False))
     for stack in (config.encoder, config.decoder):
-        if stack is not None and stack.num_groups is None and stack.num_layers > len(weights.files):
+        shares = stack is None or (not isinstance(stack, RecurrentConfig) and stack.num_groups is not None)
+        if stack is not None and not shares and stack.num_layers > len(weights.files):
             raise ValueError(
                 f"{folder}: config.json speaks of {stack.num_layers} layers, but there are only "
                 f"{len(weights.files)} tensors in the folder"
@@ -117,7 +119,10 @@ def open_folder(
 def save_folder(
     opened: Opened, folder: str | Path, *, overwrite: bool = False, facts: Mapping[str, Any] | None = None
 ) -> None:
-    """Write a folder that `transformers` opens: whole, or not at all. `facts` go into the manifest."""
+    """Write a folder that `transformers` opens, or for what it has not, `open_folder`: whole, or not at all.
+
+    `facts` go into the manifest.
+    """
     family, model = opened.family, opened.model
     raw = family.write(opened.config, opened.architecture, opened.raw)
     dtype = next(iter(model.parameters())).dtype
@@ -148,12 +153,13 @@ def save_folder(
 def family_of(raw: Raw, folder: Path) -> Family:
     """The table for a config, or an error that lists those there are."""
     kind = raw.get("model_type")
-    if not isinstance(kind, str) or kind not in FAMILIES:
+    known = FAMILIES | OWN
+    if not isinstance(kind, str) or kind not in known:
         raise ValueError(
             f"{folder} holds a model of type {kind!r}, for which there is no table here; there are: "
-            f"{', '.join(FAMILIES)}. `clearhead.look` works on a live transformers model of nearly any type"
+            f"{', '.join(known)}. `clearhead.look` works on a live transformers model of nearly any type"
         )
-    return FAMILIES[kind]
+    return known[kind]
 
 
 def _check_ids(raw: Raw) -> None:

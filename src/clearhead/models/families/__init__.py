@@ -1,4 +1,4 @@
-"""The families of the field, one table a file."""
+"""The families of the field, one table a file; and those whose folders are clearhead's own."""
 
 from clearhead.models.families.albert import ALBERT
 from clearhead.models.families.bart import BART
@@ -9,6 +9,7 @@ from clearhead.models.families.gpt2 import GPT2
 from clearhead.models.families.llama import LLAMA, MISTRAL, QWEN2, QWEN3
 from clearhead.models.families.marian import MARIAN
 from clearhead.models.families.modernbert import MODERNBERT
+from clearhead.models.families.recurrent import RECURRENT
 from clearhead.models.families.roberta import ROBERTA, XLM_ROBERTA
 from clearhead.models.families.t5 import T5
 from clearhead.models.families.table import Family
@@ -22,4 +23,6 @@ FAMILIES: dict[str, Family] = {
     )
 }  # fmt: skip
 
-__all__ = ["FAMILIES", "Family"]
+OWN: dict[str, Family] = {RECURRENT.model_type: RECURRENT}
+
+__all__ = ["FAMILIES", "OWN", "Family"]

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from clearhead.models.heads import HeadConfig, Kind
 from clearhead.models.model import ModelConfig
+from clearhead.models.recurrent import RecurrentConfig
 from clearhead.models.transformer import TransformerConfig
 
 Raw = Mapping[str, Any]
@@ -137,8 +138,10 @@ class Family:
     stacks: tuple[str, ...]  # "encoder", "decoder" or both
     config: Mapping[str, Key | Derived]  # our setting, of every stack or of "encoder.…" or "decoder.…" alone
     constants: Mapping[str, Any]  # settings that the family always has
-    weights: Weights
+    weights: Weights  # none at all: the names are ours, a head's too
     heads: Mapping[str, Head]  # by architecture; the first is the plain model
+    stack: Callable[..., TransformerConfig | RecurrentConfig] = TransformerConfig
+    model: Mapping[str, Key | Derived] = field(default_factory=dict[str, "Key | Derived"])  # settings beside the stacks
     needs: Mapping[str, tuple[Any, ...]] = field(default_factory=dict[str, tuple[Any, ...]])
     tied: bool = True  # default of tie_word_embeddings
     ignored: tuple[str, ...] = ()  # their names that hold nothing of their own
@@ -149,14 +152,26 @@ class Family:
 
     def architecture(self, raw: Raw, kind: Kind | None = None) -> str:
         """The architecture a config names, or the one with this kind of head."""
+        named = [name for name in raw.get("architectures") or [] if name in self.heads]
         if kind is not None:
-            found = [name for name, head in self.heads.items() if head.kind == kind]
+            found = [name for name in (*named, *self.heads) if self.heads[name].kind == kind]
             if not found:
                 kinds = ", ".join(dict.fromkeys(str(h.kind) for h in self.heads.values() if h.kind))
                 raise ValueError(f"{self.title} has no {kind!r} head: choose one of {kinds}")
             return found[0]
-        named = raw.get("architectures") or []
-        return next((name for name in named if name in self.heads), next(iter(self.heads)))
+        return next(iter((*named, *self.heads)))
+
+    def architecture_of(self, config: ModelConfig) -> str:
+        """The architecture that a model of this configuration is."""
+        stacks = tuple(stack for stack in ("encoder", "decoder") if getattr(config, stack) is not None)
+        kind = None if config.head is None else config.head.kind
+        for name, head in self.heads.items():
+            if head.kind == kind and (head.stacks or self.stacks) == stacks:
+                return name
+        raise ValueError(
+            f"{self.title} has no architecture of {' and '.join(stacks)} with "
+            f"{'no head' if kind is None else f'a {kind!r} head'}: there are {', '.join(self.heads)}"
+        )
 
     def read(self, raw: Raw, architecture: str, *, labels: Iterable[str] | None = None) -> ModelConfig:
         """Their config as ours; `labels` overrule it."""
@@ -168,10 +183,11 @@ class Family:
                 )
         head = self.heads[architecture]
         wanted = head.stacks or self.stacks
-        stacks = {stack: TransformerConfig(**self._settings(raw, stack)) for stack in wanted}
+        stacks = {stack: self.stack(**self._settings(raw, stack)) for stack in wanted}
         last = stacks[wanted[-1]]
         config = self._head(head, raw, last, labels)
-        return ModelConfig(encoder=stacks.get("encoder"), decoder=stacks.get("decoder"), head=config)
+        beside = {name: key.of(raw) for name, key in self.model.items()}
+        return ModelConfig(encoder=stacks.get("encoder"), decoder=stacks.get("decoder"), head=config, **beside)
 
     def write(self, config: ModelConfig, architecture: str, raw: Raw | None = None) -> dict[str, Any]:
         """Our config as theirs; `raw` is what it was read from, whose other keys and own spellings are kept."""
@@ -184,6 +200,9 @@ class Family:
                 scope, _, setting = name.rpartition(".")
                 if scope in ("", stack) and key.of(out) != getattr(ours, setting):
                     out.update(key.to(getattr(ours, setting), out))
+        for name, key in self.model.items():
+            if key.of(out) != getattr(config, name):
+                out.update(key.to(getattr(config, name), out))
         for name, key in self.heads[architecture].settings.items():
             if isinstance(key, (Key, Derived)) and key.of(out) != getattr(config.head, name):
                 out.update(key.to(getattr(config.head, name), out))
@@ -200,6 +219,8 @@ class Family:
 
     def pairs(self, names: Iterable[str], architecture: str) -> list[Pair]:
         """Their tensors for these parameters of ours, in order; a parameter without a line is our own mistake."""
+        if not self.weights:
+            return [Pair(name, (name,), Ours((name,)), name.startswith("head."), False) for name in names]
         head = self.heads[architecture]
         prefix = f"{self.prefix}." if head.prefixed and self.prefix else ""
         names = list(names)
@@ -230,7 +251,9 @@ class Family:
                     out[setting] = value.of(raw) if isinstance(value, (Key, Derived)) else value
         return out
 
-    def _head(self, head: Head, raw: Raw, stack: TransformerConfig, labels: Iterable[str] | None) -> HeadConfig | None:
+    def _head(
+        self, head: Head, raw: Raw, stack: TransformerConfig | RecurrentConfig, labels: Iterable[str] | None
+    ) -> HeadConfig | None:
         if head.kind is None:
             return None
         out: dict[str, Any] = {"kind": head.kind, "width": stack.width, "vocab_size": stack.vocab_size}
