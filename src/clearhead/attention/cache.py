@@ -10,11 +10,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from clearhead.attention.layout import Layout
+
+
+class Store(Protocol):
+    """Where an attention keeps keys and values between calls: a `Cache`, or the slots of a search."""
+
+    @property
+    def layout(self) -> Layout:
+        """The layout of all that is held."""
+        ...
+
+    def holds(self, layer: int) -> bool:
+        """Is there anything new enough to `read` in this layer?"""
+        ...
+
+    def read(self, layer: int) -> tuple[Tensor, Tensor]:
+        """All keys and values, (M, G, K) each."""
+        ...
+
+    def write(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Add new ones; returns all."""
+        ...
 
 
 @dataclass(frozen=True)

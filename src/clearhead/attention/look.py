@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,6 +24,8 @@ from clearhead.attention.multihead import Core, Kind
 from clearhead.attention.view import View
 
 Heads = Sequence[int] | Literal["all"]
+
+_DEPTH: ContextVar[int] = ContextVar("depth", default=0)  # how many `unseen` are around
 
 
 class Seen(Mapping[str, View]):
@@ -137,18 +140,35 @@ def look(
     """
     sites = attentions(model)
     chosen = picked(sites, layers, kinds)
-    seen = Seen(chosen)
+    seen, depth = Seen(chosen), _DEPTH.get()
     with ExitStack() as stack:
         run_eagerly(model, stack)
         for core, turn in turns(model, sites, chosen, stack).items():
 
             def keep(core: Core, args: tuple[Call], turn: Turn = turn) -> None:
+                if _DEPTH.get() > depth:
+                    return
                 name = turn.next()
                 if name in chosen:
                     seen.keep(name, View(args[0].detached(), core.kind, core.kernel, chosen[name].output))
 
             stack.callback(core.register_forward_pre_hook(keep).remove)  # type: ignore[arg-type]
         yield seen
+
+
+@contextmanager
+def unseen() -> Generator[None]:
+    """What runs inside is not seen by a `look` around it: the steps of a search, whose result is what counts."""
+    token = _DEPTH.set(_DEPTH.get() + 1)
+    try:
+        yield
+    finally:
+        _DEPTH.reset(token)
+
+
+def is_watched(model: nn.Module) -> bool:
+    """Is somebody looking at an attention of this model?"""
+    return any(isinstance(module, Core) and module._forward_pre_hooks for module in model.modules())
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from clearhead.attention.attend import dispatch
 from clearhead.attention.biases import Bias
-from clearhead.attention.cache import Cache
+from clearhead.attention.cache import Store
 from clearhead.attention.call import Call
 from clearhead.attention.layout import Layout
 from clearhead.attention.masks import Full, Mask
@@ -86,7 +86,7 @@ class MultiHead(nn.Module):
         mask: Mask | None = None,
         rotate: Rotate | None = None,
         bias: Bias | None = None,
-        cache: Cache | None = None,
+        cache: Store | None = None,
         layer: int = 0,
         add: Tensor | None = None,
     ) -> Tensor:

@@ -7,7 +7,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from clearhead.attention import Bias, Cache, Layout, Mask, MultiHead
+from clearhead.attention import Bias, Layout, Mask, MultiHead
+from clearhead.attention.cache import Store
 from clearhead.attention.multihead import Rotate
 from clearhead.layers.dropout import Dropout
 
@@ -22,8 +23,9 @@ class Around:
     bias: Bias | None = None
     memory: Tensor | None = None  # (M, D), what a decoder's cross-attention reads
     memory_layout: Layout | None = None
-    cache: Cache | None = None
-    memory_cache: Cache | None = None
+    memory_bias: Bias | None = None
+    cache: Store | None = None
+    memory_cache: Store | None = None
 
 
 class Block(nn.Module):
@@ -67,7 +69,8 @@ class Block(nn.Module):
             h = self.cross_norm(x) if self.norm_first else x
             x = self._onto(
                 x, self.cross, h, around.layout,
-                context=around.memory, context_layout=around.memory_layout, cache=around.memory_cache, layer=layer,
+                context=around.memory, context_layout=around.memory_layout, bias=around.memory_bias,
+                cache=around.memory_cache, layer=layer,
             )  # fmt: skip
             x = x if self.norm_first else self.cross_norm(x)
 

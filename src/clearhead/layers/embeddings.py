@@ -46,7 +46,7 @@ class Embedding(nn.Module):
         if self.scale != 1.0:
             x = x * self.scale
         if self.positions is not None:
-            x = x + self.positions(layout)
+            x = x + self.positions(layout).to(x.dtype)  # computed ones are float32 whatever the model is
         if self.segments is not None:
             x = x + (self.segments.weight[0] if segments is None else self.segments(segments))
         elif segments is not None:

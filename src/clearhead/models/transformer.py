@@ -118,7 +118,10 @@ class Stack(nn.Module):
             rotate=None if self.rotary is None else self.rotary(around.layout.positions),
             bias=None if self.bias is None else self.bias(),
         )
-        near = around if self.local is None else self.local(around)
+        return self.run(x, around, around if self.local is None else self.local(around))
+
+    def run(self, x: Tensor, around: Around, near: Around) -> Tensor:
+        """The blocks and the last norm, with all that is around them given; `near` is for local layers."""
         for layer, block in enumerate(self.blocks):
             is_local = self.local is not None and layer in self.local.layers
             x = block(x, near if is_local else around, layer)

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from clearhead.attention import masks
-from clearhead.attention.biases import Relative
+from clearhead.attention.biases import Relative, Written
 from clearhead.attention.call import Call
 from clearhead.attention.layout import Layout
 from clearhead.attention.masks import Causal, Full
@@ -57,7 +57,11 @@ def run(call: Call, dropout: float) -> Tensor:
 def _is_rectangle(call: Call, dropout: float) -> bool:
     """Is the whole batch one piece that torch's fused kernel does best, in both directions?"""
     q, T, S = call.q, call.layout_q.length, call.layout_k.length
-    if torch.compiler.is_compiling() or not T or not S or dropout > 0 or call.bias is not None or call.scale is None:
+    if torch.compiler.is_compiling() or not T or not S or dropout > 0 or call.scale is None:
+        return False
+    if isinstance(call.bias, Written):
+        return isinstance(call.mask, Full) and not call.needs_grad and _is_written_for(call.bias, call)
+    if call.bias is not None:
         return False
     if call.repeats > 1 or call.v.shape[2] != q.shape[2] or q.device.type != "cpu":
         return False
@@ -68,11 +72,22 @@ def _is_rectangle(call: Call, dropout: float) -> bool:
     return best and (masked or isinstance(call.mask, Full))
 
 
+def _is_written_for(bias: Written, call: Call) -> bool:
+    """Are the rows and columns of a written bias the queries and keys of this rectangle, one by one?"""
+    counted = bias.first == 0 and not any(call.layout_q.firsts) and not any(call.layout_k.firsts)
+    due = call.layout_q.num_sequences, call.num_heads, call.layout_q.length, call.layout_k.length
+    return counted and all(size in (1, wanted) for size, wanted in zip(bias.table.shape, due, strict=True))
+
+
 def _rectangle(call: Call) -> Tensor:
     """Equal lengths are an easy layout: one call on views of the token matrices."""
     count, causal = call.layout_q.num_sequences, isinstance(call.mask, Causal)
     q, k, v = (x.view(count, -1, *x.shape[1:]).transpose(1, 2) for x in (call.q, call.k, call.v))  # (B, H, T, K)
-    out = F.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=call.scale)
+    added = call.bias.table.to(q.dtype) if isinstance(call.bias, Written) else None
+    shared = call.repeats > 1
+    out = F.scaled_dot_product_attention(
+        q, k, v, attn_mask=added, is_causal=causal, scale=call.scale, enable_gqa=shared
+    )
     return out.transpose(1, 2).flatten(0, 1)
 
 
