@@ -13,7 +13,11 @@ class _HttpsOnly(urllib.request.HTTPRedirectHandler):
     def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
     ) -> urllib.request.Request | None:
-        _check(newurl)
+        try:
+            _check(newurl)
+        except ValueError:
+            fp.close()
+            raise
         return super().redirect_request(req, fp, code, msg, headers, newurl)  # pyright: ignore[reportArgumentType]
 
 

@@ -88,6 +88,8 @@ def fetch(
         except _Wrong as error:
             raise ValueError(f"what was fetched is not {name}: {error}; {_bring(wanted)}") from None
         except (OSError, HTTPException) as error:
+            if isinstance(error, HTTPError):
+                error.close()  # it is an open answer too
             reason = error if isinstance(error, HTTPError) else getattr(error, "reason", error)
             raise ValueError(f"{name} cannot be fetched ({reason}); {_bring(wanted)}") from error
 
