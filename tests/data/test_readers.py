@@ -204,7 +204,7 @@ def test_files_that_go_apart_are_an_error_at_the_end(tmp_path, packed):
     [
         ("a.jsonl", b'{"a": 1.50}\n{"a": 12345678901234567890}\n{"a": -1e400}\n', ["1.50", "12345678901234567890", "-1e400"], []),
         ("a.jsonl", b'{"a": null}\n{"a": true}\n{"a": [1]}\n{"a": {}}\n{"b": 1}\n', [], ["'a' is null, not text", "'a' is true or false, not text", "'a' is a list, not text", "'a' is an object, not text", "there is no 'a'"]),
-        ("a.jsonl", b'{"a": "x"\n[1]\n\n{"a": NaN}\n{"a": ""}\n{"a": "x\\u0000"}\n{"a": "\\ud800"}\n{"a": "y"}\n', ["y"], ["broken JSON (Expecting ',' delimiter: line 1 column 10 (char 9))", "not a JSON object: {...} is due", "empty line", "broken JSON (NaN is not a number in JSON)", "'a' is empty", "has a NUL character", "not UTF-8"]),
+        ("a.jsonl", b'{"a": "x"\n[1]\n\n{"a": NaN}\n{"a": ""}\n{"a": "x\\u0000"}\n{"a": "\\ud800"}\n{"a": "y"}\n', ["y"], ["broken JSON (Expecting ',' delimiter at character 10)", "not a JSON object: {...} is due", "empty line", "broken JSON (NaN is not a number in JSON)", "'a' is empty", "has a NUL character", "not UTF-8"]),
         ("a.jsonl", b'{"a": "x"}\n' + b"[" * 200_000 + b"\n", ["x"], ["broken JSON (nested too deeply)"]),
         ("a.csv", b'a\nx\n"un"quoted\n"open\nand on\n', ["x"], ["broken quotes (',' expected after '\"')", "broken quotes (unexpected end of data), down to line 5"]),
         ("a.csv", b'a\n"x\ny"\n\n"\xff\nz"\nw\n', ["x\ny", "w"], ["empty line", "not UTF-8, down to line 6"]),

@@ -16,30 +16,30 @@ def parallel_rows(files: Mapping[str, Path]) -> Iterator[Row | Bad]:
     """The lines of several files side by side; files of different lengths are an error, once all are read."""
     number = 0
     lengths: dict[str, int] = {}  # of the files that are over, while others go on
+    paths = {name: str(path) for name, path in files.items()}
     for number, lines in enumerate(zip_longest(*map(text_lines, files.values()), fillvalue=OVER), 1):
-        over = [name for name, line in zip(files, lines, strict=True) if line is OVER]
+        over = [name for name, line in zip(paths, lines, strict=True) if line is OVER]
         if not over:
-            yield _row(files, lines, number)
+            yield _row(paths, dict(zip(paths, lines, strict=True)), number)
         for name in over:
             lengths.setdefault(name, number - 1)
     if lengths:
-        counts = ", ".join(f"{path} has {lengths.get(name, number):,} lines" for name, path in files.items())
+        counts = ", ".join(f"{path} has {lengths.get(name, number):,} lines" for name, path in paths.items())
         raise ValueError(
             f"{counts}: line n of each must belong to line n of the others, and somewhere they go apart; "
             "find the line that is missing or doubled"
         )
 
 
-def _row(files: Mapping[str, Path], lines: tuple[str | Fault, ...], number: int) -> Row | Bad:
-    values: dict[str, str] = {}
-    for (name, path), line in zip(files.items(), lines, strict=True):
+def _row(paths: dict[str, str], lines: dict[str, str | Fault], number: int) -> Row | Bad:
+    for name, line in lines.items():
         if isinstance(line, Fault):
-            return Bad(str(path), number, line.reason)
-        values[name] = line
-    empty = [path for name, path in files.items() if not values[name].strip()]
+            return Bad(paths[name], number, line.reason)
+    values = {name: line for name, line in lines.items() if isinstance(line, str)}
+    empty = [paths[name] for name, text in values.items() if not text or text.isspace()]
     if empty:
-        return Bad(str(empty[0]), number, "empty line" if len(empty) == len(files) else "empty")
-    return Row(values, str(next(iter(files.values()))), number)
+        return Bad(empty[0], number, "empty line" if len(empty) == len(paths) else "empty")
+    return Row(values, next(iter(paths.values())), number)
 
 
 def plain_rows(name: str, files: list[Path]) -> Iterator[Row | Bad]:

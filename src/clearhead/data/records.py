@@ -38,7 +38,9 @@ def _object(line: str | Fault) -> dict[str, Any] | Fault:
         value = json.loads(line, parse_int=str, parse_float=str, parse_constant=_no_constant)
     except RecursionError:
         return Fault("broken JSON (nested too deeply)")
-    except ValueError as error:
+    except json.JSONDecodeError as error:
+        return Fault(f"broken JSON ({error.msg} at character {error.pos + 1:,})")
+    except ValueError as error:  # NaN and the like
         return Fault(f"broken JSON ({error})")
     return value if isinstance(value, dict) else Fault("not a JSON object: {...} is due")
 
