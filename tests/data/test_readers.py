@@ -210,6 +210,7 @@ def test_files_that_go_apart_are_an_error_at_the_end(tmp_path, packed):
         ("a.csv", b'a\n"x\ny"\n\n"\xff\nz"\nw\n', ["x\ny", "w"], ["empty line", "not UTF-8, down to line 6"]),
         ("a.csv", b'a\n"' + b"x\n" * (LONGEST // 2) + b'"\nw\n', ["w"], [f"longer than 1 MiB, down to line {LONGEST // 2 + 2:,}"]),
         ("a.csv", b"a\n" + b"x" * (LONGEST + 9) + b'"\ny\n"\nw\n', ["w"], ["longer than 1 MiB, down to line 4"]),
+        ("a.csv", b'a\nw\n"' + b"x\n" * LONGEST, ["w"], [f"broken quotes (unexpected end of data), down to line {LONGEST + 2:,}"]),
         ("a.csv", b'a\n"' + b"x" * (LONGEST + 9) + b'",y\nw\n', ["w"], ["longer than 1 MiB"]),
         ("a.tsv", b'a\n"x"\ny""\n"z\n', ['"x"', 'y""', '"z'], []),
         ("a.tsv", b"a\nx\x85y\xc2\x85\xe2\x80\xa8z\n", [], ["not UTF-8"]),

@@ -28,13 +28,11 @@ def comma(path: Path) -> Records:
         first = lines.number + 1
         try:
             fields = next(reader)  # after an error it begins a new record with the next line
-            fault = blemish("".join(fields))
+            fault = TOO_LONG if lines.room < 0 else blemish("".join(fields))
         except StopIteration:
             return
         except csv.Error as error:
             fields, fault = [], Fault(f"broken quotes ({error})")
-        if lines.room < 0:
-            fault = TOO_LONG
         if fault and lines.number > first:
             fault = Fault(f"{fault.reason}, down to line {lines.number:,}")
         yield first, fault or fields
