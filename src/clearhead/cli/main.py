@@ -8,10 +8,14 @@ import typer
 
 from clearhead import __version__
 from clearhead.cli.convert import convert
+from clearhead.cli.data import data
 from clearhead.cli.doctor import doctor
 from clearhead.cli.embed import embed
 from clearhead.cli.info import info
+from clearhead.cli.new import new
+from clearhead.cli.prove import prove
 from clearhead.cli.tokenizer import tokenizer
+from clearhead.cli.train import train
 
 app = typer.Typer(
     name="clearhead",
@@ -37,5 +41,5 @@ def main(
     """Attention models with nothing hidden."""
 
 
-for command in (info, embed, convert, tokenizer, doctor):
+for command in (new, train, prove, data, info, embed, convert, tokenizer, doctor):
     app.command()(command)

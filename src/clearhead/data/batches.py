@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,7 @@ def divide(lengths: Sequence[int] | Integers, parts: int) -> list[slice]:
     middle = np.cumsum(sizes) - sizes / 2
     owner = np.floor(middle * parts / max(int(sizes.sum()), 1)).astype(np.int64)
     edges = np.searchsorted(owner, np.arange(parts + 1))
-    return [slice(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [slice(int(a), int(b)) for a, b in pairwise(edges)]
 
 
 @lru_cache(maxsize=1)

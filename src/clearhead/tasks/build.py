@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
 from typing import Any
 
+from clearhead.layers.recurrent import NETS
 from clearhead.models import PRESETS, HeadConfig, ModelConfig, TransformerConfig
+from clearhead.models.recurrent import RecurrentConfig
 from clearhead.tasks.faults import unknown
 
-KINDS = ("transformer",)
-ADDED = {"kind", "size"}
+KINDS = ("transformer", *NETS)
 
 # What `transformers` expects of a Marian and of a GPT-2, where the settings leave it open.
 MARIAN = {"positions": "halves", "scaled": True}
@@ -18,17 +19,38 @@ GPT2 = {"positions": "learned", "norm_first": True, "activation": "gelu_tanh"}
 
 
 def encoder_decoder(settings: Mapping[str, Any], vocab_size: int, max_len: int) -> ModelConfig:
-    """An encoder and a decoder with one table of token vectors, which the output shares (Vaswani et al. 2017)."""
-    stack = _transformer(settings, {**MARIAN, "vocab_size": vocab_size, "max_len": max_len})
-    head = HeadConfig(kind="vocabulary", width=stack.width, vocab_size=vocab_size)
-    return ModelConfig(encoder=stack, decoder=stack, head=head)
+    """An encoder and a decoder with one table of token vectors, which the output shares (Vaswani et al. 2017).
+
+    A recurrent encoder reads in both directions unless told otherwise, and its decoder attends to it additively
+    (Bahdanau et al. 2015).
+    """
+    if is_recurrent(settings):
+        told = {"bidirectional": True, "attention": "additive", **settings}
+        whole = _recurrent(told, vocab_size)
+        encoder = replace(whole, attention="none", feed=False)
+        decoder = replace(whole, bidirectional=False)
+    else:
+        encoder = decoder = _transformer(settings, {**MARIAN, "vocab_size": vocab_size, "max_len": max_len})
+    head = HeadConfig(kind="vocabulary", width=decoder.width, vocab_size=vocab_size)
+    return ModelConfig(encoder=encoder, decoder=decoder, head=head)
 
 
 def decoder_only(settings: Mapping[str, Any], vocab_size: int, max_len: int) -> ModelConfig:
     """A decoder that predicts the next token."""
-    stack = _transformer(settings, {**GPT2, "vocab_size": vocab_size, "max_len": max_len})
+    if is_recurrent(settings):
+        stack = _recurrent(settings, vocab_size)
+    else:
+        stack = _transformer(settings, {**GPT2, "vocab_size": vocab_size, "max_len": max_len})
     head = HeadConfig(kind="vocabulary", width=stack.width, vocab_size=vocab_size, bias=False)
     return ModelConfig(decoder=stack, head=head)
+
+
+def is_recurrent(settings: Mapping[str, Any]) -> bool:
+    """Do these settings ask for a recurrent net?"""
+    kind = settings.get("kind", "transformer")
+    if kind not in KINDS:
+        raise ValueError(f"model.kind is {kind!r}: {unknown(str(kind), KINDS)}")
+    return kind != "transformer"
 
 
 def _transformer(settings: Mapping[str, Any], given: Mapping[str, Any]) -> TransformerConfig:
@@ -36,11 +58,21 @@ def _transformer(settings: Mapping[str, Any], given: Mapping[str, Any]) -> Trans
     if size not in PRESETS:
         raise ValueError(f"model.size is {size!r}: {unknown(str(size), PRESETS)}")
     names = [f.name for f in fields(TransformerConfig)]
+    _check(settings, [*names, "kind", "size"], given)
+    preset = {name: getattr(PRESETS[size], name) for name in names}
+    own = {key: value for key, value in settings.items() if key not in ("kind", "size")}
+    return TransformerConfig(**{**preset, **given, **own})
+
+
+def _recurrent(settings: Mapping[str, Any], vocab_size: int) -> RecurrentConfig:
+    _check(settings, [f.name for f in fields(RecurrentConfig)], {"vocab_size": vocab_size})
+    sizes: dict[str, Any] = {"width": 256, "hidden": 256, **settings, "vocab_size": vocab_size}
+    return RecurrentConfig(**sizes)
+
+
+def _check(settings: Mapping[str, Any], names: Iterable[str], given: Mapping[str, Any]) -> None:
     for key in settings:
-        if key not in {*names, *ADDED}:
-            raise ValueError(f"model.{key}: {unknown(key, [*names, *ADDED])}")
         if key in given:
             raise ValueError(f"model.{key} follows from the rest of the recipe: take it out")
-    preset = {name: getattr(PRESETS[size], name) for name in names}
-    own = {key: value for key, value in settings.items() if key not in ADDED}
-    return TransformerConfig(**{**preset, **given, **own})
+        if key not in names:
+            raise ValueError(f"model.{key}: {unknown(key, names)}")

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from clearhead.data import Columns, Integers, Ragged, Rows
 from clearhead.models import ModelConfig
 from clearhead.models.families import FAMILIES, Family
+from clearhead.models.recurrent import RecurrentConfig
 from clearhead.tasks.build import decoder_only
 from clearhead.tasks.task import Batch, LeftOut
 from clearhead.tasks.words import layout_of, loss_of_words, tensor
@@ -25,7 +26,8 @@ LINES = 1000  # rows given to the tokenizer at a time
 class LanguageModel:
     """Learn p(next token | those before). Text runs on through all rows and is read in stretches of `max_len` tokens.
 
-    A stretch's last token is the first of the next, so that every token but the very first is predicted once.
+    A stretch's last token is the first of the next, so that every token but the very first is predicted once. A row
+    ends with a line end; empty lines of a text file stay where they are.
     """
 
     tokenizer: Tokenizer
@@ -37,12 +39,16 @@ class LanguageModel:
     template: ClassVar[str] = "gpt2"
 
     def encode(self, rows: Rows) -> tuple[Columns, list[LeftOut]]:
-        """The rows as one stream, a line end after each, in stretches of `max_len` + 1 tokens that overlap by one."""
-        stream = iter(rows)
+        """The rows as one stream, in stretches of `max_len` + 1 tokens that overlap by one."""
+        stream, place = iter(rows), ("", 0)
         parts: list[Integers] = [np.zeros(0, dtype=np.int64)]
         while chunk := list(islice(stream, LINES)):
-            tokens = self.tokenizer("".join(f"{row.values['text']}\n" for row in chunk), special=False, offsets=False)
-            parts.append(tokens.ids.numpy())
+            text: list[str] = []
+            for row in chunk:  # a reader leaves out empty lines, and says where a row stands
+                empty = row.line - place[1] - 1 if row.file == place[0] else 0
+                text.append("\n" * empty + row.values["text"] + "\n")
+                place = row.file, row.line
+            parts.append(self.tokenizer("".join(text), special=False, offsets=False).ids.numpy())
         ids = np.concatenate(parts)
         ends = [*range(self.max_len + 1, len(ids), self.max_len), len(ids)]
         starts = [0, *(end - 1 for end in ends[:-1])]
@@ -72,7 +78,9 @@ class LanguageModel:
         return decoder_only(settings, self.tokenizer.vocab_size, self.max_len)
 
     def layout(self, config: ModelConfig) -> tuple[Family, str]:
-        """GPT-2's."""
+        """GPT-2's; a recurrent net has a layout of its own."""
+        if isinstance(config.stack, RecurrentConfig):
+            return FAMILIES["clearhead-recurrent"], "RecurrentForCausalLM"
         return FAMILIES["gpt2"], "GPT2LMHeadModel"
 
     def generation(self) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from clearhead.data import Columns, Integers, Ragged, Rows
 from clearhead.models import ModelConfig
 from clearhead.models.families import FAMILIES, Family
+from clearhead.models.recurrent import RecurrentConfig
 from clearhead.tasks.build import encoder_decoder
 from clearhead.tasks.task import Batch, LeftOut
 from clearhead.tasks.words import layout_of, loss_of_words, tensor
@@ -85,7 +86,9 @@ class Translate:
         return encoder_decoder(settings, self.tokenizer.vocab_size, self.max_len)
 
     def layout(self, config: ModelConfig) -> tuple[Family, str]:
-        """Marian's."""
+        """Marian's; a recurrent net has a layout of its own."""
+        if isinstance(config.stack, RecurrentConfig):
+            return FAMILIES["clearhead-recurrent"], "RecurrentForConditionalGeneration"
         return FAMILIES["marian"], "MarianMTModel"
 
     def generation(self) -> dict[str, Any]:

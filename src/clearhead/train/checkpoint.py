@@ -56,7 +56,7 @@ class Checkpoints:
 
     def save(self, progress: Progress, model: nn.Module, optimiser: torch.optim.Optimizer) -> Path:
         """Write a checkpoint; every rank calls this."""
-        target = self.folder / f"step-{progress.step:08d}"
+        target = self.at(progress.step)
         if target.exists():  # a run that stops where it has just saved
             return target
         with self._new(target) as folder:
@@ -82,9 +82,13 @@ class Checkpoints:
     def restore(self, folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> Progress:
         """Fill model and optimiser from a checkpoint, bit for bit."""
         verify(folder)
-        _fill_optimiser(optimiser)
-        read_tensors(folder, tensors_of(model, optimiser))
+        fill_optimiser(optimiser)
+        read_tensors(folder, tensors_of(model, optimiser), self.ranks)
         return Progress(**read_json(folder, STATE))
+
+    def at(self, step: int) -> Path:
+        """Where the checkpoint of a step is, or would be."""
+        return self.folder / f"step-{step:08d}"
 
     def all(self) -> list[Path]:
         """The checkpoints there are, oldest first."""
@@ -93,9 +97,9 @@ class Checkpoints:
         return sorted(p for p in self.folder.iterdir() if NAME.fullmatch(p.name))
 
     def _prune(self, best: int | None) -> None:
-        kept = {p.name for p in self.all()[-self.keep :]} | {f"step-{best:08d}"}
+        kept = {*self.all()[-self.keep :], self.at(best or 0)}
         for folder in self.all():
-            if folder.name not in kept:
+            if folder not in kept:
                 shutil.rmtree(folder)
         for folder in leftovers(self.folder):
             shutil.rmtree(folder, ignore_errors=True)
@@ -124,10 +128,10 @@ def tensors_of(model: nn.Module, optimiser: torch.optim.Optimizer | None = None)
     return tensors
 
 
-def read_tensors(folder: Path, into: dict[str, Tensor]) -> None:
-    """Read these tensors, in place; whoever wrote them, they come in the parts that are asked for here."""
+def read_tensors(folder: Path, into: dict[str, Tensor], ranks: Ranks | None = None) -> None:
+    """Read these tensors, in place; whoever wrote them, each rank gets the parts that it asks for."""
     with _quiet():
-        load(cast(dict[str, Any], into), storage_reader=_Reader(folder), no_dist=not _distributed())
+        load(cast(dict[str, Any], into), storage_reader=_Reader(folder), no_dist=ranks is None or ranks.size == 1)
 
 
 def _write_tensors(tensors: Mapping[str, Tensor], folder: Path, ranks: Ranks) -> None:
@@ -136,7 +140,7 @@ def _write_tensors(tensors: Mapping[str, Tensor], folder: Path, ranks: Ranks) ->
         save(dict(tensors), storage_writer=writer, no_dist=ranks.size == 1)
 
 
-def _fill_optimiser(optimiser: torch.optim.Optimizer) -> None:
+def fill_optimiser(optimiser: torch.optim.Optimizer) -> None:
     """Let an optimiser make its tensors, by a step that changes nothing."""
     rates = [group["lr"] for group in optimiser.param_groups]
     for group in optimiser.param_groups:
@@ -147,10 +151,6 @@ def _fill_optimiser(optimiser: torch.optim.Optimizer) -> None:
     optimiser.zero_grad()
     for group, lr in zip(optimiser.param_groups, rates, strict=True):
         group["lr"] = lr
-
-
-def _distributed() -> bool:
-    return torch.distributed.is_available() and torch.distributed.is_initialized()
 
 
 @contextmanager

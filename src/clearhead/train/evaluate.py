@@ -7,22 +7,29 @@ import math
 import torch
 from torch import nn
 
-from clearhead.data import Batches, Columns
+from clearhead.data import Batches, Columns, divide
 from clearhead.tasks import Task
 from clearhead.train.precision import precision
+from clearhead.train.ranks import Ranks
 from clearhead.train.recipe import Training
 
 
 @torch.no_grad()
-def evaluate(model: nn.Module, task: Task, columns: Columns, settings: Training) -> dict[str, float]:
-    """The loss per token without smoothing, its perplexity, and whatever else the task measures.
+def evaluate(
+    model: nn.Module, task: Task, columns: Columns, settings: Training, ranks: Ranks | None = None
+) -> dict[str, float]:
+    """The loss per token, without smoothing, and its perplexity; ranks share the work.
 
-    No more than one batch of scores is ever held.
+    No more than a part of one batch is ever held.
     """
     model.eval()
-    batches = Batches(task.lengths(columns), settings.batch_tokens, shuffled=False)
-    total, count = 0.0, int(task.counts(columns).sum())
+    ranks, lengths = ranks or Ranks(), task.lengths(columns)
+    batches = Batches(lengths, settings.batch_tokens, shuffled=False)
+    total = 0.0
     for i in range(len(batches)):
+        examples = batches.batch(0, i)
+        mine = examples[divide(lengths[examples], ranks.size)[ranks.rank]]
         with precision(settings.dtype):
-            total += float(task.loss(model, task.collate(columns, batches.batch(0, i))))
-    return {"loss": total / count, "perplexity": math.exp(min(total / count, 700.0))}
+            total += float(task.loss(model, task.collate(columns, mine)))
+    loss = ranks.sum([total])[0] / int(task.counts(columns).sum())
+    return {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}

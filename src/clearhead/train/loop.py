@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from clearhead.train.ranks import Ranks, whole
 from clearhead.train.recipe import Training
 from clearhead.train.stop import Stop, Stopped
 from clearhead.train.tracking import Log, Screen, Tracker, tensorboard
+
+PLACES = ("step", "epoch", "batch", "examples", "seconds")  # numbers of a record that are no curve
 
 Evaluate = Callable[[nn.Module, int], dict[str, float]]
 """The metrics of a model after a step, "loss" among them."""
@@ -77,7 +80,9 @@ def fit(job: Job, ranks: Ranks | None = None) -> Progress:
                 )
             clock.tick(int(batches.lengths[examples].sum()))
             progress = replace(progress, step=progress.step + 1, seconds=clock.seconds)
-            record = {"step": progress.step, "epoch": epoch, "batch": i, "loss": loss, "norm": norm, "lr": lr}
+            order = zlib.crc32(examples.tobytes())  # which examples these were, in brief
+            record = {"step": progress.step, "epoch": epoch, "batch": i, "examples": order}
+            record |= {"loss": loss, "norm": norm, "lr": lr}
             _track(log, trackers, record, {"seconds": clock.seconds, "tokens_per_second": clock.rate})
             screen.show(progress.step, loss, clock.rate, clock.here, clock.left(progress.step))
 
@@ -153,10 +158,12 @@ def _judged(progress: Progress, metrics: dict[str, float], settings: Training) -
     return replace(progress, since_best=progress.since_best + 1)
 
 
-def _track(log: Log | None, trackers: Sequence[Tracker], record: dict[str, float], times: dict[str, float]) -> None:
+def _track(
+    log: Log | None, trackers: Sequence[Tracker], record: Mapping[str, float], times: Mapping[str, float]
+) -> None:
     if log is not None:
-        log.write(record | {name: round(value, 3) for name, value in times.items()})
-    numbers = {k: v for k, v in (record | times).items() if k not in ("step", "epoch", "batch", "seconds")}
+        log.write({**record, **{name: round(value, 3) for name, value in times.items()}})
+    numbers = {k: v for k, v in {**record, **times}.items() if k not in PLACES}
     for tracker in trackers:
         tracker(int(record["step"]), numbers)
 

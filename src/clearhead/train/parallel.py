@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
 from torch.utils.checkpoint import checkpoint
 
-from clearhead.layers import Block
-from clearhead.models.precision import choose_dtype
+from clearhead.models import Model
 from clearhead.train.ranks import Ranks, launched
 from clearhead.train.recipe import Training
 
@@ -36,7 +35,7 @@ def joined() -> Generator[Ranks]:
         dist.destroy_process_group()
 
 
-def shard(model: nn.Module, settings: Training, ranks: Ranks) -> nn.Module:
+def shard(model: Model, settings: Training, ranks: Ranks) -> Model:
     """Each rank keeps a part of every weight, and of what the optimiser keeps for it; blocks are gathered in turn.
 
     A run of one process is left as it is. Weights stay float32, so that every world size trains the same model;
@@ -52,19 +51,22 @@ def shard(model: nn.Module, settings: Training, ranks: Ranks) -> nn.Module:
     reduce = MixedPrecisionPolicy(reduce_dtype=torch.float32)
     for block in _blocks(model):
         fully_shard(block, mesh=mesh, mp_policy=reduce)
-    return fully_shard(model, mesh=mesh, mp_policy=reduce)
+    fully_shard(model, mesh=mesh, mp_policy=reduce)
+    register_fsdp_forward_method(model, "states")  # losses read the states, and the head's weight beside them
+    return model
 
 
-def _blocks(model: nn.Module) -> Iterator[Block]:
-    """Every block once, shared ones too."""
-    return iter(dict.fromkeys(module for module in model.modules() if isinstance(module, Block)))
+def _blocks(model: Model) -> list[nn.Module]:
+    """The blocks of encoder and decoder, shared ones once."""
+    stacks = [stack for stack in (model.encoder, model.decoder) if stack is not None]
+    return list(dict.fromkeys(block for stack in stacks for block in stack.blocks))
 
 
-def _recompute(block: Block) -> None:
+def _recompute(block: nn.Module) -> None:
     """Forget what is inside a block until the backward pass needs it."""
     forward = block.forward
 
-    def run(*args: object, **options: object) -> object:
+    def run(*args: Any, **options: Any) -> Any:
         return checkpoint(forward, *args, use_reentrant=False, **options)
 
-    block.forward = run  # type: ignore[method-assign]
+    block.forward = run

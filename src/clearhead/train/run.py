@@ -25,6 +25,7 @@ from clearhead.train.checkpoint import Checkpoints, Progress
 from clearhead.train.evaluate import evaluate
 from clearhead.train.initial import initialise
 from clearhead.train.loop import Job, fit
+from clearhead.train.parallel import shard
 from clearhead.train.ranks import Ranks
 from clearhead.train.recipe import Part, Recipe, plain, read_recipe, write_recipe
 from clearhead.train.tracking import Tracker
@@ -43,14 +44,14 @@ class Run:
     train: Columns
     valid: Columns
 
-    def job(self, trackers: Sequence[Tracker] = (), *, shown: bool = True) -> Job:
+    def job(self, ranks: Ranks, trackers: Sequence[Tracker] = (), *, shown: bool = True) -> Job:
         """What the loop needs, with a model whose first weights follow from the seed."""
         torch.manual_seed(self.recipe.seed)
-        model = initialise(build(self.config))
         settings = self.recipe.train
+        model = shard(initialise(build(self.config)), settings, ranks)
 
         def measure(model: nn.Module, step: int) -> dict[str, float]:
-            return evaluate(model, self.task, self.valid, settings)
+            return evaluate(model, self.task, self.valid, settings, ranks)
 
         return Job(self.task, model, self.train, settings, self.recipe.seed, self.folder, measure, trackers, shown)
 
@@ -70,7 +71,7 @@ def prepare(recipe: Recipe, base: Path, folder: Path, say: Say = lambda text: No
 def train(run: Run, ranks: Ranks | None = None, trackers: Sequence[Tracker] = (), *, shown: bool = True) -> Progress:
     """Train to the end and write `model/`, the folder that `clearhead.load` and `transformers` open."""
     ranks = ranks or Ranks()
-    job = run.job(trackers, shown=shown)
+    job = run.job(ranks, trackers, shown=shown)
     progress = fit(job, ranks)
     if ranks.first:
         finish(run, progress)
@@ -83,7 +84,7 @@ def finish(run: Run, progress: Progress) -> Path:
     settings = run.recipe.train
     checkpoints = Checkpoints(run.folder / "checkpoints", settings.keep)
     last = checkpoints.all()[-settings.average :]
-    best = run.folder / "checkpoints" / f"step-{progress.best_step or progress.step:08d}"
+    best = checkpoints.at(progress.best_step or progress.step)
     model = build(run.config)
     average(model, last if settings.average > 1 else [best])
     target = run.folder / "model"

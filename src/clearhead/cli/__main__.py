@@ -1,0 +1,6 @@
+"""`python -m clearhead.cli`: the command, for launchers such as torchrun."""
+
+from clearhead.cli import app
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,85 @@
+"""`clearhead train`: a recipe becomes a model."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from clearhead.cli.faults import told
+
+
+@told
+def train(
+    recipe: Annotated[Path, typer.Argument(help="The recipe, a YAML file; `clearhead new` writes one.")],
+    folder: Annotated[
+        Path | None, typer.Option("--folder", help="Where the run is kept; runs/NAME beside the recipe by default.")
+    ] = None,
+    change: Annotated[
+        list[str] | None, typer.Option("--set", help="Change a setting: --set train.steps=100. May be repeated.")
+    ] = None,
+    track: Annotated[
+        list[str] | None,
+        typer.Option(help="A tracker, module:function, called as function(step, numbers). May be repeated."),
+    ] = None,
+    processes: Annotated[int, typer.Option(help="Processes on this machine, which share the model (FSDP2).")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Tell the end of the run as JSON on stdout.")] = False,
+) -> None:
+    """Train a model. Run again, it goes on where it stopped, to the same bits.
+
+    Ctrl-C and SIGTERM leave a checkpoint of the last step. The run's folder has the model (which `clearhead.load` and
+    transformers open), the checkpoints, log.jsonl and what TensorBoard reads.
+
+    Example: clearhead train recipe.yaml --set train.steps=2000
+    """
+    from clearhead.train import NotFinite, Stopped, prepare, read_recipe
+    from clearhead.train import train as run_to_end
+    from clearhead.train.parallel import joined
+    from clearhead.train.ranks import launched
+
+    settings = read_recipe(recipe, change or [])
+    where = folder or recipe.parent / "runs" / recipe.stem
+    if processes > 1 and not launched():
+        _launch(processes)
+    trackers = [_tracker(name) for name in track or []]
+    try:
+        with joined() as ranks:
+            if ranks.first:  # the others find everything made
+                run = prepare(settings, recipe.parent, where, lambda text: typer.echo(text, err=True))
+            ranks.wait()
+            run = prepare(settings, recipe.parent, where)
+            progress = run_to_end(run, ranks, trackers)
+    except Stopped as stop:
+        typer.echo(f"clearhead: {stop}; a checkpoint is written, the same command goes on from there", err=True)
+        raise typer.Exit(128 + stop.signal) from None
+    except NotFinite as error:
+        typer.echo(f"clearhead: {error}", err=True)
+        raise typer.Exit(1) from None
+    if ranks.first:
+        model = where / "model"
+        if as_json:
+            typer.echo(json.dumps({"model": str(model), **asdict(progress)}))
+        else:
+            best = "" if progress.best is None else f", best {settings.train.metric} {progress.best:.4g}"
+            typer.echo(f"{model}  ({progress.step:,} steps, {progress.seconds / 60:.1f} minutes{best})")
+
+
+def _launch(processes: int) -> None:
+    """Become torchrun, which starts this command once for each process and again after a failure."""
+    arguments = ["--nproc-per-node", str(processes), "--max-restarts", "3", "--standalone"]
+    command = [sys.executable, "-m", "torch.distributed.run", *arguments, "-m", "clearhead.cli", *sys.argv[1:]]
+    os.execv(sys.executable, command)
+
+
+def _tracker(name: str) -> Any:
+    module, _, function = name.partition(":")
+    try:
+        return getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(f"--track {name}: {error}; it is written module:function") from None
