@@ -1,4 +1,4 @@
-"""The bricks between the tokens and the model: positions, norms, feed-forward and recurrent layers, embeddings, blocks, pooling."""
+"""The bricks between the tokens and the model: positions, norms, layers of each kind, embeddings, blocks, pooling."""
 
 from clearhead.layers.blocks import Around, Block
 from clearhead.layers.embeddings import Embedding

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.attention import Additive, Cache, Call, Core, Dot, Full, General, Layout, Score
+from clearhead.attention.look import unseen
 from clearhead.layers import POOLINGS, Embedding
 from clearhead.layers.recurrent import NETS, Kind, Recurrent, States, Steps, reorder
 
@@ -283,7 +284,13 @@ class Cross(nn.Module):
         if self.core._forward_hooks:  # somebody changes what attention gives: ask the core itself
             turned, tokens = layout.select(order.tolist()), layout.tokens(order.tolist())
             k, v, count = keys.index_select(0, tokens), values.index_select(0, tokens), layout.num_sequences
-            return lambda q: self(q, k, v, Layout.of([1] * len(q) + [0] * (count - len(q)), device=q.device), turned)
+
+            def ask(q: Tensor) -> Tensor:
+                rows = Layout.of([1] * len(q) + [0] * (count - len(q)), device=q.device)
+                with unseen():  # who looks is shown all steps at once
+                    return self(q, k, v, rows, turned)
+
+            return ask
         lengths = layout.lengths.index_select(0, order).view(-1, 1, 1, 1)
         beyond = torch.arange(layout.max_len, device=order.device) >= lengths.clamp_min(1)  # no source: 0 from zeros
         k, v = (layout.pad(x).index_select(0, order).transpose(1, 2) for x in (keys, values))  # (B, 1, S, K)

@@ -28,7 +28,7 @@ def _is_flag(value: Any) -> bool:
 
 OUTPUT = {
     "bias": _inside("head", "bias", True, _is_flag),
-    "dropout": _inside("head", "dropout", 0.0, lambda v: isinstance(v, float) and 0 <= v < 1),
+    "dropout": _inside("head", "dropout", 0.0, lambda v: type(v) in (int, float) and 0 <= v < 1),
     "inner": _inside("head", "inner", None, lambda v: v is None or (type(v) is int and 1 <= v <= 2**20)),
     "activation": _inside("head", "activation", "gelu", lambda v: isinstance(v, str) and v in HEAD_ACTIVATIONS),
 }
