@@ -32,12 +32,17 @@ _ONEDNN = {
 def project(layer: nn.Linear, x: Tensor, *, activation: str | None = None, add: Tensor | None = None) -> Tensor:
     """activation(layer(x)) + add, for x (N, D)."""
     if _fuses(layer, x):
-        if add is not None and activation is None:
-            return torch.ops.mkldnn._linear_pointwise.binary(x, add, layer.weight, layer.bias, "add")
-        name, algorithm = _ONEDNN[activation]
-        out = torch.ops.mkldnn._linear_pointwise(x, layer.weight, layer.bias, name, [], algorithm)
-    else:
-        out = layer(x) if activation is None else ACTIVATIONS[activation](layer(x))
+        return fused(x, layer.weight, layer.bias, activation, add)
+    out = layer(x) if activation is None else ACTIVATIONS[activation](layer(x))
+    return out if add is None else add + out
+
+
+def fused(x: Tensor, weight: Tensor, bias: Tensor | None, activation: str | None, add: Tensor | None) -> Tensor:
+    """The same by oneDNN; `weight` may be packed."""
+    if add is not None and activation is None:
+        return torch.ops.mkldnn._linear_pointwise.binary(x, add, weight, bias, "add")
+    name, algorithm = _ONEDNN[activation]
+    out = torch.ops.mkldnn._linear_pointwise(x, weight, bias, name, [], algorithm)
     return out if add is None else add + out
 
 

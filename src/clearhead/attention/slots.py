@@ -1,23 +1,25 @@
 """Slots: keys and values of growing hypotheses, so laid out that beam search never moves one of them.
 
-The hypotheses of a sequence are several queries of that sequence. Each step writes the keys of all of them side by
-side, and a table says which of the keys written so far belong to which hypothesis: choosing parents changes the table
-alone. A sequence that leaves gives its place to the last one, so that a place is copied and not the cache.
+The hypotheses of a sequence are several queries of that sequence. Each step writes the keys of all of them into free
+places of the sequence, and a table says which places belong to which hypothesis: choosing parents changes the table
+alone, and a place that belongs to nobody any more is free. So a sequence holds what its hypotheses share once. A
+sequence that leaves gives its row to the last one: a row is copied and not the cache.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from clearhead.attention.biases import Written
 from clearhead.attention.layout import Layout
 
-STEPS = 8  # steps that there is room for at first, and at least when room is added
+ROUND = 16  # places are added by as many: the fused kernel likes multiples of it
 
 
 class _Rectangles:
-    """Keys and values of each layer as (B, S, G, K), of which a prefix of the B is in use."""
+    """Keys and values of each layer as (B, G, S, K), of which the first rows are in use."""
 
     def __init__(self, num_layers: int, num_sequences: int) -> None:
         self.num_sequences = num_sequences
@@ -27,9 +29,9 @@ class _Rectangles:
 
     @property
     def layout(self) -> Layout:
-        """The layout of all places, used or not: what may be seen of them is what `table` says."""
-        device = next((pair[0].device for pair in self._held if pair is not None), None)
+        """The layout of all places, used or not."""
         if self._layout is None:
+            device = next((pair[0].device for pair in self._held if pair is not None), None)
             self._layout = Layout.equal(self.num_sequences, self.length, device)
         return self._layout
 
@@ -37,20 +39,25 @@ class _Rectangles:
         """Has anything been written in this layer?"""
         return self._held[layer] is not None
 
-    def read(self, layer: int) -> tuple[Tensor, Tensor]:
-        """Keys and values of all places, (B S, G, K) each, as `layout` says."""
+    def places(self, layer: int) -> tuple[Tensor, Tensor]:
+        """Keys and values of all places, (B, G, S, K) each, where they lie."""
         pair = self._held[layer]
         assert pair is not None, f"layer {layer} was read before it was written"
-        k, v = (x[: self.num_sequences].flatten(0, 1) for x in pair)  # a prefix: no copy
+        return pair[0][: self.num_sequences], pair[1][: self.num_sequences]
+
+    def read(self, layer: int) -> tuple[Tensor, Tensor]:
+        """The same as `layout` says, (B S, G, K) each."""
+        k, v = (x.transpose(1, 2).flatten(0, 1) for x in self.places(layer))
         return k, v
 
-    def _keep(self, sequences: Tensor) -> None:
-        """Bring the places of these sequences to the front."""
-        moved = (sequences != torch.arange(len(sequences), device=sequences.device)).nonzero().flatten()
+    def _keep(self, sequences: np.ndarray) -> None:
+        """Bring the rows of these sequences to the front."""
+        moved = np.flatnonzero(sequences != np.arange(len(sequences)))
         if len(moved):
             for pair in self._held:
                 for x in pair or ():
-                    x.index_copy_(0, moved, x.index_select(0, sequences[moved]))
+                    to, source = (torch.from_numpy(i).to(x.device) for i in (moved, sequences[moved]))
+                    x.index_copy_(0, to, x.index_select(0, source))
         if len(sequences) != self.num_sequences:
             self.num_sequences, self._layout = len(sequences), None
 
@@ -63,21 +70,27 @@ class Memory(_Rectangles):
         self._ragged = layout
         self.length = layout.max_len
         beyond = torch.arange(self.length, device=layout.device) >= layout.lengths.unsqueeze(1)  # (B, S)
-        self._table = beyond.new_zeros(beyond.shape, dtype=dtype).masked_fill_(beyond, float("-inf"))
+        self.table = beyond.new_zeros(beyond.shape, dtype=dtype).masked_fill_(beyond, float("-inf"))  # 0 or -inf
 
     def bias(self, num_heads: int) -> Written:
         """What hides the places that hold nothing."""
-        return Written(self._table.view(self.num_sequences, 1, 1, -1), num_heads)
+        return Written(self.table.view(self.num_sequences, 1, 1, -1), num_heads)
 
     def write(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Store the context's keys and values (M, G, K); returns those of all places."""
-        self._held[layer] = self._ragged.pad(k), self._ragged.pad(v)
+        self.put(layer, k, v)
         return self.read(layer)
 
-    def select(self, sequences: Tensor) -> None:
+    def put(self, layer: int, k: Tensor, v: Tensor) -> None:
+        """Store them and return nothing."""
+        k, v = (self._ragged.pad(x).transpose(1, 2).contiguous() for x in (k, v))
+        self._held[layer] = k, v
+
+    def select(self, sequences: np.ndarray) -> None:
         """Keep these sequences, in this order."""
-        self._keep(sequences)
-        self._table = self._table.index_select(0, sequences)
+        if len(sequences) != self.num_sequences or bool((sequences != np.arange(len(sequences))).any()):
+            self._keep(sequences)
+            self.table = self.table.index_select(0, torch.from_numpy(sequences).to(self.table.device))
 
 
 class Slots(_Rectangles):
@@ -85,76 +98,92 @@ class Slots(_Rectangles):
 
     def __init__(self, num_layers: int, num_sequences: int, *, dtype: torch.dtype, device: torch.device | str) -> None:
         super().__init__(num_layers, num_sequences)
-        self.lengths = torch.zeros(num_sequences, dtype=torch.int64, device=device)  # (B,) tokens of each hypothesis
-        self.positions = torch.zeros(num_sequences, 0, dtype=torch.int64, device=device)  # (B, S) of the tokens held
-        self._table = torch.zeros(num_sequences, 1, 0, dtype=dtype, device=device)  # (B, W, S): 0 seen, -inf not
-        self._used = self._new = 0
+        self._dtype, self._device = dtype, torch.device(device)
+        self.lengths = np.zeros(num_sequences, dtype=np.int64)  # (B,) tokens of each hypothesis
+        self.positions = np.zeros((num_sequences, 0), dtype=np.int64)  # (B, S) of the tokens held
+        self.seen = np.zeros((num_sequences, 1, 0), dtype=bool)  # (B, W, S): which places belong to whom
+        self._new = np.zeros((num_sequences, 1), dtype=np.int64)  # (B, W): the places of this step's tokens
+        self._rows: Tensor | None = None
 
     @property
     def width(self) -> int:
         """W, the hypotheses of each sequence."""
-        return self._table.shape[1]
+        return self.seen.shape[1]
 
     @property
+    def used(self) -> int | None:
+        """How many places everybody sees, if all see just the first so many; None where they differ."""
+        first = int(self.lengths[0]) if self.num_sequences else 0
+        return first if self.width == 1 and bool((self.lengths == first).all()) else None
+
     def table(self) -> Tensor:
         """What is added to the scores of each hypothesis, (B, W, S): 0 for its own tokens, -inf for all others."""
-        return self._table
+        return torch.from_numpy(np.where(self.seen, np.float32(0.0), np.float32("-inf"))).to(self._device, self._dtype)
 
     def fill(self, layout: Layout) -> None:
         """Make room for prompts of this layout, before anything else; `put` their keys and values in each layer."""
-        assert not self._used, "a prompt comes before the first step"
-        self._grow(layout.max_len + STEPS)
-        held = torch.arange(layout.max_len, device=self.lengths.device) < layout.lengths.unsqueeze(1)  # (B, P)
-        self._table[:, :, : layout.max_len].masked_fill_(held.unsqueeze(1), 0.0)
-        self.positions[:, : layout.max_len] = torch.arange(layout.max_len, device=self.lengths.device)
-        self.lengths, self._used = layout.lengths.clone(), layout.max_len
+        self._grow(layout.max_len)
+        at = np.arange(self.length)
+        self.lengths = np.array(layout.sizes, dtype=np.int64)
+        self.seen = (at < self.lengths[:, None])[:, None]  # (B, 1, S)
+        self.positions[:] = at
 
     def put(self, layer: int, layout: Layout, k: Tensor, v: Tensor) -> None:
         """The keys and values of the prompts, (M, G, K) each."""
         for held, new in zip(self._room(layer, k, v), (k, v), strict=True):
-            held[:, : layout.max_len] = layout.pad(new)
+            held[:, :, : layout.max_len] = layout.pad(new).transpose(1, 2)
 
-    def open(self) -> Tensor:
-        """Begin a step: a place for the next token of every hypothesis; returns its position in each sequence, (B,)."""
-        width, begin = self.width, self._used
-        if begin + width > self.length:
-            self._grow(max(begin // 2, STEPS * width))
-        self._table[:, :, begin : begin + width].diagonal(dim1=1, dim2=2).fill_(0.0)
+    def open(self) -> np.ndarray:
+        """Begin a step: a free place for the next token of every hypothesis; returns its position, (B,)."""
+        B, W = self.num_sequences, self.width
+        free = ~self.seen.any(1)  # (B, S)
+        if not self.length or int(free.sum(1).min()) < W:
+            self._grow(max(W, self.length // 2))
+            free = ~self.seen.any(1)
+        self._new = np.nonzero(free & (free.cumsum(1) <= W))[1].reshape(B, W)
+        of = np.arange(B)[:, None]
+        self.seen[of, np.arange(W), self._new] = True
         at = self.lengths
-        self.positions[:, begin : begin + width] = at.unsqueeze(1)
-        self._used, self._new, self.lengths = begin + width, begin, at + 1
+        self.positions[of, self._new] = at[:, None]
+        self.lengths, self._rows = at + 1, None
         return at
 
     def write(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Store the new tokens' keys and values (B W, G, K); returns those of all places."""
-        for held, new in zip(self._room(layer, k, v), (k, v), strict=True):
-            held[: self.num_sequences, self._new : self._used] = new.unflatten(0, (self.num_sequences, -1))
+        self.set(layer, k, v)
         return self.read(layer)
 
-    def select(self, sequences: Tensor, parents: Tensor) -> None:
+    def set(self, layer: int, k: Tensor, v: Tensor) -> None:
+        """Store them and return nothing."""
+        held = self._room(layer, k, v)
+        if self._rows is None:  # of (B G S, K), for each token and head
+            B, (G, S) = np.arange(self.num_sequences)[:, None, None], held[0].shape[1:3]
+            rows = (B * G + np.arange(G)) * S + self._new[:, :, None]  # (B, W, G)
+            self._rows = torch.from_numpy(rows.reshape(-1)).to(self._device)
+        for x, new in zip(held, (k, v), strict=True):
+            x.view(-1, x.shape[3]).index_copy_(0, self._rows, new.reshape(-1, x.shape[3]))
+
+    def select(self, sequences: np.ndarray, parents: np.ndarray) -> None:
         """Go on with these sequences (B',), and in each with hypotheses that continue `parents` (B', W')."""
         self._keep(sequences)
-        self.lengths = self.lengths.index_select(0, sequences)
-        self.positions = self.positions.index_select(0, sequences)
-        self._table = self._table[sequences.unsqueeze(1), parents]
+        self.lengths, self.positions = self.lengths[sequences], self.positions[sequences]
+        self.seen = self.seen[sequences[:, None], parents]
 
     def _room(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """The places of a layer, as many as there are now."""
         pair = self._held[layer]
-        if pair is None or pair[0].shape[1] < self.length:
+        if pair is None or pair[0].shape[2] < self.length:
             count = self.num_sequences
-            larger = tuple(x.new_zeros(count, self.length, *x.shape[1:]) for x in (k, v))
+            larger = tuple(x.new_zeros(count, x.shape[1], self.length, x.shape[2]) for x in (k, v))
             if pair is not None:
                 for old, new in zip(pair, larger, strict=True):
-                    new[:, : old.shape[1]] = old[:count]
+                    new[:, :, : old.shape[2]] = old[:count]
             self._held[layer] = pair = larger[0], larger[1]
         return pair
 
     def _grow(self, count: int) -> None:
-        """Make room for at least so many tokens more, a multiple of 16 in all: the fused kernel likes that."""
-        wanted = -(-(self.length + count) // 16) * 16
-        table = self._table.new_full((*self._table.shape[:2], wanted), float("-inf"))
-        table[:, :, : self.length] = self._table
-        positions = self.positions.new_zeros(self.num_sequences, wanted)
-        positions[:, : self.length] = self.positions
-        self._table, self.positions, self.length, self._layout = table, positions, wanted, None
+        """Add at least so many places."""
+        more = -(-(self.length + count) // ROUND) * ROUND - self.length
+        self.seen = np.concatenate([self.seen, np.zeros((*self.seen.shape[:2], more), dtype=bool)], axis=2)
+        self.positions = np.concatenate([self.positions, np.zeros((self.num_sequences, more), dtype=np.int64)], axis=1)
+        self.length, self._layout = self.length + more, None

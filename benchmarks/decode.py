@@ -1,0 +1,185 @@
+"""Translation of 64 real sentences by one model on every side: greedy and beam 5, twenty tokens for each.
+
+A Marian model (width 256, 3 + 3 layers, 4 heads, vocabulary of 8,000; 7.8 million parameters) with random weights
+translates token ids of the lengths that Multi30k's English sentences have. The end token is suppressed and the limit is
+20, so every side takes the same steps. transformers runs `generate` on one padded batch, CTranslate2 the folder that
+clearhead exports. Each side's best precision counts; a ratio above 1 says that clearhead is that much faster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import logging
+import os
+import random
+import re
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+warnings.filterwarnings("ignore")
+
+import torch
+
+from clearhead.decode.beam import Beam
+from clearhead.decode.ctranslate2 import export
+from clearhead.decode.rules import read_defaults
+from clearhead.decode.writer import Writer
+from clearhead.models.store import open_folder
+from clearhead.text import Tokenizer
+from lengths import text_lengths
+from timing import interleaved, keep_memory
+
+ROOT = Path(__file__).parents[1]
+SENTENCES = ROOT.parent / "shared" / "data" / "multi30k" / "test_2016_flickr.en.gz"
+WORDS, END, PAD, STEPS, COUNT = 8000, 0, 7999, 20, 64
+TARGETS = {"vs_hf_beam5": 4.0, "vs_ct2_beam5": 1.3, "vs_hf_greedy": 4.0, "vs_ct2_greedy": 1.3}
+
+
+def sources() -> list[list[int]]:
+    """Random tokens, as many as the sentences have words and signs, and the end."""
+    draw = random.Random(0)
+    if SENTENCES.exists():
+        with gzip.open(SENTENCES, "rt", encoding="utf-8") as file:
+            lengths = [len(re.findall(r"\w+|[^\w\s]", line)) for line in file][:COUNT]
+    else:
+        lengths = [max(4, n) for n in text_lengths(COUNT, mean=13, most=34)]
+    return [[draw.randrange(2, PAD) for _ in range(n)] + [END] for n in lengths]
+
+
+def peer(folder: Path):
+    """The model as transformers makes it, saved where the others open it."""
+    from transformers import MarianConfig, MarianMTModel
+
+    torch.manual_seed(0)
+    config = MarianConfig(
+        vocab_size=WORDS, d_model=256, encoder_layers=3, decoder_layers=3, encoder_attention_heads=4,
+        decoder_attention_heads=4, encoder_ffn_dim=1024, decoder_ffn_dim=1024, max_position_embeddings=512,
+        activation_function="relu", scale_embedding=True, pad_token_id=PAD, eos_token_id=END, bos_token_id=END,
+        decoder_start_token_id=PAD, forced_eos_token_id=None, init_std=0.05,
+    )  # fmt: skip
+    model = MarianMTModel(config).eval()
+    model.generation_config.bad_words_ids = [[PAD]]
+    model.save_pretrained(folder)
+    return model
+
+
+def tokenizer() -> Tokenizer:
+    """Names for the ids: CTranslate2 reads and writes names."""
+    vocab = {f"t{i}": i for i in range(WORDS)}
+    content = {
+        "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
+        "pre_tokenizer": {"type": "WhitespaceSplit"}, "post_processor": None, "decoder": None,
+        "model": {"type": "WordLevel", "vocab": vocab, "unk_token": "t1"},
+    }  # fmt: skip
+    return Tokenizer(content)
+
+
+def clearhead_side(folder: Path, dtype: torch.dtype, texts: list[list[int]]) -> Callable[[int], list[list[int]]]:
+    opened = open_folder(folder, dtype=dtype)
+    defaults = read_defaults(json.loads(opened.carried["generation_config.json"]), opened.raw)
+    defaults = replace(defaults, rules=replace(defaults.rules, min_new=STEPS))
+    writer = Writer(opened.model, tokenizer(), defaults, 512, 512)
+
+    @torch.inference_mode()
+    def run(beam: int) -> list[list[int]]:
+        return [list(best[0].ids) for best in writer.search(texts, Beam(size=beam), STEPS)]
+
+    return run
+
+
+def transformers_side(model, dtype: torch.dtype, texts: list[list[int]]) -> Callable[[int], list[list[int]]]:
+    import copy
+
+    model = copy.deepcopy(model).to(dtype)
+    longest = max(map(len, texts))
+    ids = torch.tensor([t + [PAD] * (longest - len(t)) for t in texts])
+    mask = torch.tensor([[1] * len(t) + [0] * (longest - len(t)) for t in texts])
+
+    @torch.inference_mode()
+    def run(beam: int) -> list[list[int]]:
+        out = model.generate(
+            input_ids=ids, attention_mask=mask, num_beams=beam, do_sample=False, max_new_tokens=STEPS,
+            min_new_tokens=STEPS,
+        )  # fmt: skip
+        return out[:, 1:].tolist()
+
+    return run
+
+
+def ctranslate2_side(folder: Path, kind: str, threads: int, texts: list[list[int]]) -> Callable[[int], list[list[int]]]:
+    import ctranslate2
+
+    engine = ctranslate2.Translator(str(folder), device="cpu", compute_type=kind, intra_threads=threads)
+    named = [[f"t{i}" for i in text] for text in texts]
+
+    def run(beam: int) -> list[list[int]]:
+        out = engine.translate_batch(
+            named, beam_size=beam, max_decoding_length=STEPS, min_decoding_length=STEPS, max_batch_size=0
+        )
+        return [[int(name[1:]) for name in result.hypotheses[0]] for result in out]
+
+    return run
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--full", action="store_true", help="more rounds, a few minutes")
+    parser.add_argument("--threads", type=int, default=2)
+    args = parser.parse_args()
+    for name in ("transformers", "ctranslate2"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    import transformers
+
+    transformers.utils.logging.disable_progress_bar()
+    transformers.utils.logging.set_verbosity_error()
+    torch.set_num_threads(args.threads)
+    keep_memory()
+    begin = time.perf_counter()
+    texts = sources()
+    with tempfile.TemporaryDirectory() as temp:
+        model = peer(Path(temp) / "model")
+        opened = open_folder(Path(temp) / "model")
+        rules = read_defaults(json.loads(opened.carried["generation_config.json"]), opened.raw).rules
+        export(opened.model, tokenizer(), rules, Path(temp) / "float32")
+        export(opened.model, tokenizer(), rules, Path(temp) / "int8", quantization="int8")
+        sides = {
+            "clearhead float32": clearhead_side(Path(temp) / "model", torch.float32, texts),
+            "clearhead bfloat16": clearhead_side(Path(temp) / "model", torch.bfloat16, texts),
+            "transformers float32": transformers_side(model, torch.float32, texts),
+            "transformers bfloat16": transformers_side(model, torch.bfloat16, texts),
+            "ctranslate2 float32": ctranslate2_side(Path(temp) / "float32", "float32", args.threads, texts),
+            "ctranslate2 int8": ctranslate2_side(Path(temp) / "int8", "int8", args.threads, texts),
+        }
+        result: dict[str, float] = {}
+        detail: dict[str, object] = {"sentences": len(texts), "tokens_read": sum(map(len, texts)), "steps": STEPS}
+        for name, beam in (("greedy", 1), ("beam5", 5)):
+            ours = sides["clearhead float32"](beam)
+            assert all(len(text) == STEPS for text in ours)
+            for other in ("transformers float32", "ctranslate2 float32"):  # everybody computes the same
+                same = sum(a == b for a, b in zip(ours, sides[other](beam), strict=True))
+                assert same >= 0.9 * len(texts), (other, beam, same)
+                detail[f"same_as_{other.split()[0]}_{name}"] = same
+            works = {side: (lambda run=run, beam=beam: run(beam)) for side, run in sides.items()}
+            best = interleaved(works, 15 if args.full else 3, budget=90 if args.full else 12)
+            group = {side: min(t for n, t in best.items() if n.startswith(side)) for side in
+                     ("clearhead", "transformers", "ctranslate2")}  # fmt: skip
+            result[f"vs_hf_{name}"] = round(group["transformers"] / group["clearhead"], 2)
+            result[f"vs_ct2_{name}"] = round(group["ctranslate2"] / group["clearhead"], 2)
+            detail[f"{name}_ms"] = {n: round(t * 1e3, 1) for n, t in best.items()}
+            print(f"\n{name}: {COUNT} sentences, {STEPS} steps")
+            for side, seconds in sorted(best.items(), key=lambda item: item[1]):
+                print(f"  {side:22} {seconds * 1e3:8.1f} ms   {COUNT * STEPS / seconds:8,.0f} tokens/s")
+    detail["seconds"] = round(time.perf_counter() - begin, 1)
+    print("\ntargets:", ", ".join(f"{n} {t}" for n, t in TARGETS.items()))
+    print(json.dumps({**result, "detail": detail}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Pick: the next token of every row, the likeliest or one drawn by chance.
+
+What is drawn depends on a request's own seed and on how many tokens it has written, never on who else is in the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from clearhead.decode.best import best
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """How one request draws its tokens: from all words, from the `top_k` likeliest, from those that make up `top_p`."""
+
+    temperature: float = 0.0  # 0: always the likeliest; below 1 bolder in what is likely, above 1 more even
+    top_k: int = 0  # 0: all
+    top_p: float = 1.0  # Holtzman et al. 2020, section 3.1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.temperature < 1e6:
+            raise ValueError(f"a temperature of {self.temperature}: give 0 (the likeliest token), or a number above")
+        if self.top_k < 0:
+            raise ValueError(f"the {self.top_k} likeliest tokens: give top_k of 1 or more, or 0 for all")
+        if not 0.0 < self.top_p <= 1.0:
+            raise ValueError(f"tokens that make up {self.top_p} of the probability: give top_p above 0, at most 1")
+        if not 0 <= self.seed < 2**64:
+            raise ValueError(f"seed {self.seed}: give a whole number from 0 to 2**64 - 1")
+
+
+class Picker:
+    """The choices of a batch of requests."""
+
+    def __init__(self, samplings: Sequence[Sampling], max_new: int) -> None:
+        self._temperature = np.array([s.temperature for s in samplings], dtype=np.float32)
+        self._top_k = np.array([s.top_k for s in samplings])
+        self._top_p = np.array([s.top_p for s in samplings])
+        draws = [s.temperature > 0 for s in samplings]
+        self._chance = np.zeros((len(samplings), max_new if any(draws) else 0))  # (B, max_new), in [0, 1)
+        for i, sampling in enumerate(samplings):
+            if draws[i]:
+                self._chance[i] = np.random.Generator(np.random.Philox(key=sampling.seed)).random(max_new)
+
+    def pick(self, scores: Tensor, step: int, rows: np.ndarray) -> Tensor:
+        """One token for each of the scores (R, V); row i belongs to request `rows[i]`."""
+        drawn = np.flatnonzero(self._temperature[rows] > 0)
+        if len(drawn) < len(rows):
+            tokens = best(scores, scores.new_zeros(len(rows), 1), 1)[2].squeeze(1)
+        else:
+            tokens = torch.empty(len(rows), dtype=torch.int64, device=scores.device)
+        if len(drawn):
+            where = torch.from_numpy(drawn).to(scores.device)
+            tokens[where] = self._draw(scores[where], step, rows[drawn])
+        return tokens
+
+    def _draw(self, scores: Tensor, step: int, rows: np.ndarray) -> Tensor:
+        device, V = scores.device, scores.shape[1]
+        top_k = np.where(self._top_k[rows] == 0, V, np.minimum(self._top_k[rows], V))
+        most, top_p = int(top_k.max()), torch.from_numpy(self._top_p[rows]).to(device).unsqueeze(1)
+        if most < V or bool((top_p < 1.0).any()):
+            scores, words = scores.topk(most)  # the likeliest first
+        else:
+            words = None
+        warmth = torch.from_numpy(self._temperature[rows]).to(device).unsqueeze(1)
+        limit = torch.from_numpy(top_k).to(device).unsqueeze(1)
+        if words is not None:
+            scores = scores.masked_fill(torch.arange(most, device=device) >= limit, float("-inf"))
+        chances = torch.softmax(scores.double() / warmth, dim=1)  # (R, n)
+        sums = chances.cumsum(1)
+        if words is not None:
+            chances = chances.masked_fill(sums - chances >= top_p, 0.0)  # those before it make up top_p already
+            sums = chances.cumsum(1)
+        aim = torch.from_numpy(self._chance[rows, step]).to(device).unsqueeze(1) * sums[:, -1:]
+        at = torch.searchsorted(sums, aim, right=True).clamp_max(sums.shape[1] - 1)  # (R, 1)
+        return (at if words is None else words.gather(1, at)).squeeze(1)

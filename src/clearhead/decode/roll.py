@@ -1,0 +1,66 @@
+"""Roll: write one token after another, each the likeliest or drawn; what is finished leaves the batch at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from clearhead.decode.beam import Past, stay
+from clearhead.decode.pick import Picker, Sampling
+from clearhead.decode.rules import Keeper, Rules
+from clearhead.decode.state import State
+
+
+@dataclass(frozen=True)
+class Written:
+    """The next token of some sequences."""
+
+    sequences: np.ndarray  # (n,)
+    tokens: np.ndarray  # (n,)
+    scores: np.ndarray  # (n,) log-probabilities, as the model gives them
+    done: np.ndarray  # (n,) bool: it was the last
+
+
+def roll(
+    state: State,
+    first: Tensor,
+    rules: Rules,
+    samplings: Sequence[Sampling],
+    max_new: Sequence[int],
+    prompts: Sequence[Sequence[int]],
+) -> Iterator[Written]:
+    """Step by step; sequence i writes at most `max_new[i]` tokens."""
+    numbers = np.arange(len(first))
+    limits = np.array(max_new)
+    picker = Picker(samplings, int(limits.max(initial=0)))
+    ids, keeper = first, None
+    written = np.zeros((len(first), 1, 32), dtype=np.int64)
+    for step in range(int(limits.max(initial=0))):
+        logits = state.step(ids).float()  # (R, V)
+        if keeper is None:
+            keeper = Keeper(rules, logits.shape[1], logits.device)
+        last = limits[numbers] == step + 1
+        sizes = [len(prompts[i]) for i in numbers.tolist()]
+        sums = logits.logsumexp(1)
+        scores = logits if rules.repetition == 1.0 else logits.clone()
+        keeper.keep(scores, step, sizes, last, Past(numbers, prompts, written[:, :, :step]))
+        tokens = picker.pick(scores, step, numbers)
+        chosen = logits.gather(1, tokens.unsqueeze(1)).squeeze(1) - sums
+        ids = tokens
+        picked = tokens.cpu().numpy()
+        done = np.isin(picked, rules.ends) | last
+        yield Written(numbers, picked, chosen.cpu().numpy(), done)
+        if step + 1 >= written.shape[2]:
+            written = np.concatenate([written, np.zeros_like(written)], axis=2)
+        written[:, 0, step] = picked
+        places = stay(done)
+        if not len(places):
+            return
+        if len(places) < len(numbers):
+            numbers, written = numbers[places], written[places]
+            ids = ids[torch.from_numpy(places).to(ids.device)]
+            state.select(places, np.zeros((len(places), 1), dtype=np.int64))
