@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from clearhead.attention import Additive, Cache, Call, Core, Dot, Full, General, Layout, Score
 from clearhead.attention.look import unseen
 from clearhead.layers import POOLINGS, Embedding
+from clearhead.layers.dropout import Dropout
 from clearhead.layers.recurrent import NETS, Kind, Recurrent, States, Steps, reorder
 
 Attention = Literal["none", "additive", "dot", "general"]
@@ -68,7 +69,7 @@ class RecurrentEncoder(nn.Module):
         self.embedding = _embedding(c)
         layers = Recurrent(c.kind, c.width, c.hidden, c.num_layers, bidirectional=c.bidirectional, dropout=c.dropout)
         self.blocks = nn.ModuleList([layers])
-        self.dropout = nn.Dropout(c.dropout)
+        self.dropout = Dropout(c.dropout)
 
     def forward(self, ids: Tensor, layout: Layout, *, segments: Tensor | None = None) -> Tensor:
         """Token ids (N,) to the states of the last layer, (N, D) or (N, 2 D)."""
@@ -167,7 +168,7 @@ class RecurrentBlock(nn.Module):
             self.cross = Cross(c.attention, c.hidden, memory_width, c.width)
         elif c.hidden != c.width:
             self.output = nn.Linear(c.hidden, c.width)
-        self.dropout = nn.Dropout(c.dropout)
+        self.dropout = Dropout(c.dropout)
 
     def forward(
         self, x: Tensor, layout: Layout, states: States, memory: Tensor | None, memory_layout: Layout | None
