@@ -6,8 +6,9 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import torch
 from torch import Tensor
@@ -15,16 +16,18 @@ from torch import Tensor
 from clearhead.attention import Seen
 from clearhead.attention import look as look_at
 from clearhead.attention import without as without_heads
+from clearhead.decode import Beam, Generation, Piece, Translation, Writer, generate, pieces, samplings, translate
 from clearhead.models.embed import BUDGET, Embedded, embed
 from clearhead.models.heads import Kind
 from clearhead.models.precision import choose_device, choose_dtype
 from clearhead.models.sentence import SentenceConfig, read_sentence
 from clearhead.models.store import Opened, open_folder, save_folder
 from clearhead.text import Tokenizer, Tokens
+from clearhead.text.tokens import Cut
 
 
 class App:
-    """What `clearhead.load` gives: encode texts, look inside, save.
+    """What `clearhead.load` gives: encode texts, translate them, go on with them, look inside, save.
 
     `model` is the plain PyTorch module, `tokenizer` turns text into its tokens, `opened` is all that the folder said.
     """
@@ -95,6 +98,121 @@ class App:
             max_len=self.max_len,
         )
         return embed(self.model, self.tokenizer, texts, config, budget=budget)
+
+    @cached_property
+    def writer(self) -> Writer:
+        """The part that writes; ValueError where the model does not."""
+        return Writer.of(self.opened)
+
+    def beam(
+        self, size: int | None = None, *, length_penalty: float | None = None, nbest: int = 1, default: int = 1
+    ) -> Beam:
+        """How to search: as asked, else as the folder says, else with a beam of `default`."""
+        told = self.writer.defaults
+        wanted = size if size is not None else told.beam if told.beam > 1 else default
+        return Beam(
+            size=max(wanted, nbest) if size is None else wanted,
+            length_penalty=told.length_penalty if length_penalty is None else length_penalty,
+            early_stopping=told.early_stopping,
+            nbest=nbest,
+        )
+
+    @overload
+    def translate(  # type: ignore[overload-overlap]
+        self, texts: str, *, beam: int | None = None, length_penalty: float | None = None, nbest: int = 1,
+        max_len: int | None = None, align: bool = False,
+    ) -> Translation: ...  # fmt: skip
+
+    @overload
+    def translate(
+        self, texts: Iterable[str], *, beam: int | None = None, length_penalty: float | None = None, nbest: int = 1,
+        max_len: int | None = None, align: bool = False,
+    ) -> list[Translation]: ...  # fmt: skip
+
+    def translate(
+        self,
+        texts: str | Iterable[str],
+        *,
+        beam: int | None = None,
+        length_penalty: float | None = None,
+        nbest: int = 1,
+        max_len: int | None = None,
+        align: bool = False,
+    ) -> Translation | list[Translation]:
+        """Translations in the order of the texts; of a single string, its translation.
+
+        `beam` and `length_penalty` are the folder's own unless given (a beam of 5 where it says nothing); 1 is greedy.
+        `nbest` keeps more hypotheses, `max_len` limits the tokens written, `align` adds which token was read for which.
+        Inside `look`, the attention of the finished translations is seen, and not the search.
+        """
+        many = [texts] if isinstance(texts, str) else list(texts)
+        how = self.beam(beam, length_penalty=length_penalty, nbest=nbest, default=5)
+        found: dict[int, Translation] = {}
+        cut: list[Cut] = []
+        for done, short in translate(self.writer, many, how, max_new=max_len, align=align):
+            found.update(done)
+            cut += short
+        if cut:
+            warnings.warn(
+                f"{len(cut)} of {len(many)} texts were cut to the {cut[0].kept} tokens this model reads; "
+                f"the longest had {max(c.had for c in cut)}",
+                stacklevel=2,
+            )
+        ordered = [found[i] for i in range(len(many))]
+        return ordered[0] if isinstance(texts, str) else ordered
+
+    @overload
+    def generate(  # type: ignore[overload-overlap]
+        self, prompts: str, *, max_new: int | None = None, temperature: float | None = None, top_k: int | None = None,
+        top_p: float | None = None, seed: int | Sequence[int] | None = None, beam: int = 1,
+    ) -> Generation: ...  # fmt: skip
+
+    @overload
+    def generate(
+        self, prompts: Iterable[str], *, max_new: int | None = None, temperature: float | None = None,
+        top_k: int | None = None, top_p: float | None = None, seed: int | Sequence[int] | None = None, beam: int = 1,
+    ) -> list[Generation]: ...  # fmt: skip
+
+    def generate(
+        self,
+        prompts: str | Iterable[str],
+        *,
+        max_new: int | None = None,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int | Sequence[int] | None = None,
+        beam: int = 1,
+    ) -> Generation | list[Generation]:
+        """What the model writes after each prompt; of a single string, after that.
+
+        It writes the likeliest token unless a temperature, `top_k` or `top_p` ask for chance. A request with the same
+        seed gives the same text, alone or among others; one without gets a seed of its own, and the result tells it.
+        """
+        many = [prompts] if isinstance(prompts, str) else list(prompts)
+        draws = samplings(self.writer, len(many), temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
+        how = None
+        if beam != 1:
+            if any(draw.temperature > 0 for draw in draws):
+                raise ValueError("beam search draws nothing: give a beam, or temperature, top_k and top_p")
+            how = self.beam(beam)
+        results = generate(self.writer, many, draws, max_new=max_new, beam=how)
+        return results[0] if isinstance(prompts, str) else results
+
+    def pieces(
+        self,
+        prompts: str | Iterable[str],
+        *,
+        max_new: int | None = None,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int | Sequence[int] | None = None,
+    ) -> Iterator[Piece]:
+        """The same token by token, as it is written: `for piece in model.pieces("Once"): print(piece.text, end="")`."""
+        many = [prompts] if isinstance(prompts, str) else list(prompts)
+        draws = samplings(self.writer, len(many), temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
+        return pieces(self.writer, many, draws, max_new=max_new)
 
     def look(self, **options: Any) -> AbstractContextManager[Seen]:
         """Watch the attention while the model runs: `with model.look() as seen: model.encode("…")`."""

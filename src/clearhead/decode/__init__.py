@@ -1,12 +1,10 @@
 """Writing: greedy, beam search and sampling over cached steps, of translators and of language models."""
 
-from clearhead.decode.beam import Beam, Found, search
+from clearhead.decode.beam import Beam
 from clearhead.decode.ctranslate2 import export
 from clearhead.decode.generate import generate, pieces, samplings
 from clearhead.decode.pick import Sampling
-from clearhead.decode.pieces import Pieces
 from clearhead.decode.results import Generation, Hypothesis, Piece, Translation
-from clearhead.decode.roll import roll
 from clearhead.decode.rules import Defaults, Rules, generation_config, read_defaults
 from clearhead.decode.state import State, start
 from clearhead.decode.translate import translate
@@ -15,11 +13,9 @@ from clearhead.decode.writer import Writer
 __all__ = [
     "Beam",
     "Defaults",
-    "Found",
     "Generation",
     "Hypothesis",
     "Piece",
-    "Pieces",
     "Rules",
     "Sampling",
     "State",
@@ -30,9 +26,7 @@ __all__ = [
     "generation_config",
     "pieces",
     "read_defaults",
-    "roll",
     "samplings",
-    "search",
     "start",
     "translate",
 ]
