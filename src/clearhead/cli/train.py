@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -40,13 +39,16 @@ def train(
     """
     from clearhead.train import NotFinite, Stopped, prepare, read_recipe
     from clearhead.train import train as run_to_end
-    from clearhead.train.parallel import joined
+    from clearhead.train.parallel import Lost, joined
     from clearhead.train.ranks import launched
 
     settings = read_recipe(recipe, change or [])
     where = folder or recipe.parent / "runs" / recipe.stem
+    if processes < 1:
+        raise ValueError(f"--processes {processes}: at least 1")
     if processes > 1 and not launched():
-        _launch(processes)
+        prepare(settings, recipe.parent, where, lambda text: typer.echo(text, err=True))
+        raise typer.Exit(_launch(processes, where))
     trackers = [_tracker(name) for name in track or []]
     try:
         with joined() as ranks:
@@ -58,9 +60,12 @@ def train(
     except Stopped as stop:
         typer.echo(f"clearhead: {stop}; a checkpoint is written, the same command goes on from there", err=True)
         raise typer.Exit(128 + stop.signal) from None
-    except NotFinite as error:
+    except Lost as error:
         typer.echo(f"clearhead: {error}", err=True)
         raise typer.Exit(1) from None
+    except NotFinite as error:
+        typer.echo(f"clearhead: {error}", err=True)
+        raise typer.Exit(3) from None
     if ranks.first:
         model = where / "model"
         if as_json:
@@ -70,11 +75,12 @@ def train(
             typer.echo(f"{model}  ({progress.step:,} steps, {progress.seconds / 60:.1f} minutes{best})")
 
 
-def _launch(processes: int) -> None:
-    """Become torchrun, which starts this command once for each process and again after a failure."""
-    arguments = ["--nproc-per-node", str(processes), "--max-restarts", "3", "--standalone"]
-    command = [sys.executable, "-m", "torch.distributed.run", *arguments, "-m", "clearhead.cli", *sys.argv[1:]]
-    os.execv(sys.executable, command)
+def _launch(processes: int, folder: Path) -> int:
+    """This command once for each process; torch tells them who they are by the environment."""
+    from clearhead.train.launch import launch
+
+    command = ["-m", "clearhead.cli", *sys.argv[1:]]
+    return launch(command, processes, folder, lambda text: typer.echo(f"clearhead: {text}", err=True))
 
 
 def _tracker(name: str) -> Any:

@@ -43,6 +43,7 @@ class Progress:
     best: float | None = None  # the best value of the metric so far
     best_step: int | None = None
     since_best: int = 0  # evaluations since then
+    between: bool = False  # saved because the run was stopped, not because it was time
     log_bytes: int = 0  # of log.jsonl: what is after them was written by a process that did not get to save
 
 
@@ -57,8 +58,6 @@ class Checkpoints:
     def save(self, progress: Progress, model: nn.Module, optimiser: torch.optim.Optimizer) -> Path:
         """Write a checkpoint; every rank calls this."""
         target = self.at(progress.step)
-        if target.exists():  # a run that stops where it has just saved
-            return target
         with self._new(target) as folder:
             _write_tensors(tensors_of(model, optimiser), folder, self.ranks)
             if self.ranks.first:
@@ -70,18 +69,14 @@ class Checkpoints:
         return target
 
     def newest(self) -> Path | None:
-        """The newest checkpoint that is whole; a damaged one is told and passed over."""
-        for folder in reversed(self.all()):
-            try:
-                verify(folder)
-                return folder
-            except Damaged as error:
-                warnings.warn(f"{error}; the checkpoint before it is used", stacklevel=2)
-        return None
+        """The newest checkpoint that is whole; a damaged one is told and passed over. The first rank looks for all."""
+        found = self.ranks.told(str(self._newest() or "") if self.ranks.first else "")
+        return Path(found) if found else None
 
     def restore(self, folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> Progress:
-        """Fill model and optimiser from a checkpoint, bit for bit."""
-        verify(folder)
+        """Fill model and optimiser from a checkpoint, bit for bit; the first rank checks that it is whole."""
+        if self.ranks.first:
+            verify(folder)
         fill_optimiser(optimiser)
         read_tensors(folder, tensors_of(model, optimiser), self.ranks)
         return Progress(**read_json(folder, STATE))
@@ -96,8 +91,21 @@ class Checkpoints:
             return []
         return sorted(p for p in self.folder.iterdir() if NAME.fullmatch(p.name))
 
+    def planned(self) -> list[Path]:
+        """Those that every run of this recipe has, stopped on the way or not."""
+        return [folder for folder in self.all() if not _between(folder)]
+
+    def _newest(self) -> Path | None:
+        for folder in reversed(self.all()):
+            try:
+                verify(folder)
+                return folder
+            except Damaged as error:
+                warnings.warn(f"{error}; the checkpoint before it is used", stacklevel=4)
+        return None
+
     def _prune(self, best: int | None) -> None:
-        kept = {*self.all()[-self.keep :], self.at(best or 0)}
+        kept = {*self.planned()[-self.keep :], *self.all()[-1:], self.at(best or 0)}
         for folder in self.all():
             if folder not in kept:
                 shutil.rmtree(folder)
@@ -111,10 +119,17 @@ class Checkpoints:
             yield Path(self.ranks.told(""))
             self.ranks.wait()
             return
-        with new_folder(target) as folder:
+        with new_folder(target, overwrite=True) as folder:  # what was there was damaged, and passed over
             self.ranks.told(str(folder))
             yield folder
             self.ranks.wait()
+
+
+def _between(folder: Path) -> bool:
+    try:
+        return bool(read_json(folder, STATE).get("between"))
+    except (OSError, ValueError):  # damaged; whoever needs it will say so
+        return False
 
 
 def tensors_of(model: nn.Module, optimiser: torch.optim.Optimizer | None = None) -> dict[str, Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -59,12 +60,13 @@ def fit(job: Job, ranks: Ranks | None = None) -> Progress:
     log = Log(job.folder / "log.jsonl", progress.log_bytes) if writes else None
     trackers = [tensorboard(job.folder / "tensorboard", progress.step), *job.trackers] if writes else []
 
-    def save() -> None:
+    def save(*, between: bool) -> None:
         nonlocal progress
-        progress = replace(progress, log_bytes=log.size() if log else 0)
+        progress = replace(progress, log_bytes=log.size() if log else 0, between=between)
         checkpoints.save(progress, job.model, optimiser)
 
-    with Stop() as stop, Screen(settings.steps, progress.step, shown=job.shown and writes) as screen:
+    shown = job.shown and writes
+    with Stop(launched=ranks.size > 1) as stop, Screen(settings.steps, progress.step, shown=shown) as screen:
         clock = _Clock(progress, settings.steps)
         while progress.step < settings.steps:
             epoch, i = batches.place(progress.step)
@@ -95,10 +97,11 @@ def fit(job: Job, ranks: Ranks | None = None) -> Progress:
                 screen.say(f"step {progress.step:,}: valid {told}{'  (best)' if not progress.since_best else ''}")
                 clock.pause()
                 last = last or (settings.patience is not None and progress.since_best >= settings.patience)
-            if last or stopping or progress.step % settings.save_every == 0 or progress.best_step == progress.step:
-                save()
+            due = last or progress.step % settings.save_every == 0 or progress.best_step == progress.step
+            if due or stopping:
+                save(between=not due)
             if stopping:
-                raise Stopped(progress.step, stop.wanted)
+                raise Stopped(progress.step, stop.wanted or signal.SIGTERM)  # 0: another rank was asked
             if last:
                 break
     if log:

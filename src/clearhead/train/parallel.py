@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed import DistError
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
+from torch.distributed.rendezvous import rendezvous
 from torch.utils.checkpoint import checkpoint
 
 from clearhead.models import Model
+from clearhead.train.heartbeat import Heartbeat
 from clearhead.train.ranks import Ranks, launched
 from clearhead.train.recipe import Training
 
-TIMEOUT = timedelta(seconds=20)  # a process that does not answer for so long is lost, and torchrun begins anew
+STUCK = timedelta(minutes=10)  # a collective that takes so long though everybody lives will never end
+PATIENCE = timedelta(days=7)  # for work that one rank does while the others wait
+
+
+class Lost(Exception):
+    """Another process of the run has gone, and this one cannot go on without it."""
 
 
 @contextmanager
@@ -27,12 +36,20 @@ def joined() -> Generator[Ranks]:
     if not launched():
         yield Ranks()
         return
-    backend = "nccl" if torch.cuda.is_available() else "gloo"
-    dist.init_process_group(backend, timeout=TIMEOUT)
-    try:
-        yield Ranks(dist.get_rank(), dist.get_world_size())
-    finally:
-        dist.destroy_process_group()
+    store, rank, size = next(rendezvous("env://", timeout=STUCK))
+    machine = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))  # ranks on this machine
+    first = rank - int(os.environ.get("LOCAL_RANK", "0"))
+    neighbours = {(rank + 1) % size, first + (rank - first + 1) % machine}
+    with Heartbeat(store, rank, neighbours, range(first, first + machine)):
+        dist.init_process_group(store=store, rank=rank, world_size=size, timeout=STUCK)
+        try:
+            yield Ranks(rank, size, cast(Any, dist.new_group(backend="gloo", timeout=PATIENCE)))
+        except RuntimeError as error:
+            if isinstance(error, DistError) or "gloo" in str(error):
+                raise Lost(f"rank {rank} has lost another process of this run") from error
+            raise
+        finally:
+            dist.destroy_process_group()
 
 
 def shard(model: Model, settings: Training, ranks: Ranks) -> Model:
@@ -46,7 +63,7 @@ def shard(model: Model, settings: Training, ranks: Ranks) -> Model:
             _recompute(block)
     if ranks.size == 1:
         return model
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = next(model.parameters()).device.type
     mesh = init_device_mesh(device, (ranks.size,), mesh_dim_names=("data",))
     reduce = MixedPrecisionPolicy(reduce_dtype=torch.float32)
     for block in _blocks(model):

@@ -17,6 +17,7 @@ class Ranks:
 
     rank: int = 0
     size: int = 1
+    patient: dist.ProcessGroup | None = None  # all of them, for waits without an end; None: those of a step
 
     @property
     def first(self) -> bool:
@@ -32,16 +33,16 @@ class Ranks:
         return total.tolist()
 
     def wait(self) -> None:
-        """Go on when every rank is here."""
+        """Go on when every rank is here, however long one of them has to work alone."""
         if self.size > 1:
-            dist.barrier()
+            dist.barrier(self.patient)
 
     def told(self, value: str) -> str:
         """What the first rank says."""
         if self.size == 1:
             return value
         box = [value]
-        dist.broadcast_object_list(box)
+        dist.broadcast_object_list(box, group=self.patient)
         return box[0]
 
 

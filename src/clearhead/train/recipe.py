@@ -10,6 +10,7 @@ from typing import Any, Literal, get_type_hints
 import yaml
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from clearhead.files import write_atomic
 from clearhead.tasks import TASKS, unknown
 
 Part = dict[str, str]
@@ -150,8 +151,7 @@ def plain(recipe: Recipe) -> dict[str, Any]:
 
 def write_recipe(recipe: Recipe, path: Path) -> None:
     """The recipe with every setting it leaves to the defaults, as YAML."""
-    text = yaml.safe_dump(_plain(asdict(recipe)), sort_keys=False, allow_unicode=True)
-    path.write_text(text, encoding="utf-8")
+    write_atomic(path, yaml.safe_dump(_plain(asdict(recipe)), sort_keys=False, allow_unicode=True))
 
 
 def _plain(value: Any) -> Any:

@@ -15,7 +15,7 @@ from torch import nn
 
 from clearhead.data import Columns, Row, Rows, open_columns, read_rows, save_columns
 from clearhead.data.sets import locate
-from clearhead.files import new_folder
+from clearhead.files import leftovers, new_folder
 from clearhead.models import ModelConfig, build
 from clearhead.models.store import Opened, save_folder
 from clearhead.tasks import TASKS, Task
@@ -83,7 +83,7 @@ def finish(run: Run, progress: Progress) -> Path:
     """The final model: the mean of the last checkpoints where the recipe says so, else the best one."""
     settings = run.recipe.train
     checkpoints = Checkpoints(run.folder / "checkpoints", settings.keep)
-    last = checkpoints.all()[-settings.average :]
+    last = checkpoints.planned()[-settings.average :]
     best = checkpoints.at(progress.best_step or progress.step)
     model = build(run.config)
     average(model, last if settings.average > 1 else [best])
@@ -106,14 +106,16 @@ def _claim(recipe: Recipe, folder: Path) -> None:
     """The folder belongs to this recipe from now on; one that belongs to another is refused."""
     path = folder / "recipe.yaml"
     if path.is_file():
-        if (old := read_recipe(path)) != recipe and replace(old, train=recipe.train) != recipe:
+        if (old := read_recipe(path)) == recipe:
+            return
+        if replace(old, train=recipe.train) != recipe:
             raise ValueError(f"{folder} was begun with another recipe: give another folder, or remove it to begin anew")
         if old.train != recipe.train and replace(old.train, steps=recipe.train.steps) != recipe.train:
             raise ValueError(
                 f"{folder} was begun with other training settings: only train.steps may change. "
                 "Give another folder, or remove it to begin anew"
             )
-    elif folder.exists() and any(folder.iterdir()):
+    elif folder.exists() and set(folder.iterdir()) > set(leftovers(folder)):
         raise ValueError(f"{folder} holds something that is no run: give another folder")
     folder.mkdir(parents=True, exist_ok=True)
     write_recipe(recipe, path)

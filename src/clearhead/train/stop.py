@@ -9,10 +9,15 @@ from typing import Any
 
 
 class Stop:
-    """Inside, the first signal is noted and `wanted` is its number; a second one ends the process at once."""
+    """Inside, the first signal is noted and `wanted` is its number; a second one ends the process at once.
 
-    def __init__(self) -> None:
+    Where a launcher stands above, signals come once from whoever sent them and once from it: a second one says nothing
+    new, and it is the launcher that ends what takes too long.
+    """
+
+    def __init__(self, *, launched: bool = False) -> None:
         self.wanted = 0
+        self._launched = launched
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Stop:
@@ -26,10 +31,10 @@ class Stop:
             signal.signal(number, handler)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.wanted:
+        if self.wanted and not self._launched:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
-        self.wanted = number
+        self.wanted = self.wanted or number
 
 
 class Stopped(Exception):
