@@ -27,7 +27,7 @@ from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 
 from clearhead.files import Damaged, inside, leftovers, new_folder, read_bytes, read_json, verify, write_manifest
-from clearhead.train.ranks import Ranks
+from clearhead.train.ranks import Ranks, settle
 
 STATE = "state.json"
 NAME = re.compile(r"step-(\d{8})")
@@ -134,6 +134,7 @@ def _between(folder: Path) -> bool:
 
 def tensors_of(model: nn.Module, optimiser: torch.optim.Optimizer | None = None) -> dict[str, Tensor]:
     """Every tensor of a run by name: the weights, and what the optimiser keeps for each."""
+    settle(model)
     tensors: dict[str, Tensor] = {}
     for name, param in model.named_parameters():
         tensors[f"model.{name}"] = param.detach()

@@ -129,8 +129,7 @@ def step(
         with precision(settings.dtype):
             loss = task.loss(job.model, batch) / count
         total += float(loss.detach())
-        if math.isfinite(total):
-            (loss * ranks.size).backward()  # ranks are averaged, and a sum is due
+        (loss * ranks.size).backward()  # ranks are averaged, and a sum is due; all go this way, whatever the loss is
     loss, wanted = ranks.sum([total, float(stop.wanted > 0)])
     limit = settings.optimiser.clip or math.inf
     norm = float(whole(nn.utils.clip_grad_norm_(job.model.parameters(), limit))) if math.isfinite(loss) else math.nan

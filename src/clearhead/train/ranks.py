@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 
 
 @dataclass(frozen=True)
@@ -55,3 +55,13 @@ def whole(tensor: Tensor) -> Tensor:
     """A sharded tensor with all its parts; others as they are."""
     full = getattr(tensor, "full_tensor", None)
     return tensor if full is None else full()
+
+
+def settle(model: nn.Module) -> None:
+    """Let a sharded model hold its own parts again, which the optimiser knows.
+
+    After a forward pass without a backward one FSDP2 leaves the weights it gathered in their place.
+    """
+    reshard = getattr(model, "reshard", None)
+    if reshard is not None:
+        reshard()
