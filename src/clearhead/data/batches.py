@@ -22,7 +22,8 @@ class Batches:
     The order of an epoch is a shuffle of the indices (Grain's, which costs the same for any number of examples), and a
     batch is a stretch of it: example j belongs to batch `tokens before it // budget`. Nothing is sorted by length and
     nothing depends on who reads, so that any number of processes, stopped and begun anew at any step, sees the same
-    batches. The rest at the end of an epoch joins the last batch where it is less than half a budget.
+    batches. The rest at the end of an epoch joins the last batch where it is less than half a budget, or where an
+    order could leave it without an example.
     """
 
     lengths: Integers  # (examples,)
@@ -47,8 +48,9 @@ class Batches:
         return int(self.lengths.sum())
 
     def __len__(self) -> int:
-        """Batches of one epoch; the same for all."""
-        return max(1, round(self.total / self.budget))
+        """Batches of one epoch; the same for all, and none of them is ever empty."""
+        last = self.total - int(self.lengths.max())  # the tokens before the last example, at the least
+        return max(1, min(round(self.total / self.budget), last // self.budget + 1))
 
     def place(self, step: int) -> tuple[int, int]:
         """Epoch and batch of a step, both from 0."""
@@ -90,7 +92,7 @@ def divide(lengths: Sequence[int] | Integers, parts: int) -> list[slice]:
     """
     sizes = np.asarray(lengths, dtype=np.int64)
     middle = np.cumsum(sizes) - sizes / 2
-    owner = np.floor(middle * parts / max(int(sizes.sum()), 1)).astype(np.int64)
+    owner = np.floor(middle * parts / max(int(sizes.sum()), 1)).astype(np.int64).clip(max=parts - 1)
     edges = np.searchsorted(owner, np.arange(parts + 1))
     return [slice(int(a), int(b)) for a, b in pairwise(edges)]
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clearhead.data.batches import Integers
-from clearhead.files import new_folder, read_manifest, verify, write_manifest
+from clearhead.files import inside, new_folder, read_manifest, verify, write_manifest
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +63,8 @@ def open_columns(folder: Path) -> tuple[Columns, Mapping[str, Any]]:
     facts = read_manifest(folder).facts
     columns = {
         name: Ragged(
-            np.load(folder / f"{name}.ids.npy", mmap_mode="r", allow_pickle=False),
-            np.load(folder / f"{name}.offsets.npy", allow_pickle=False),
+            np.load(inside(folder, f"{name}.ids.npy"), mmap_mode="r", allow_pickle=False),
+            np.load(inside(folder, f"{name}.offsets.npy"), allow_pickle=False),
         )
         for name in facts["columns"]
     }

@@ -20,7 +20,7 @@ class Dropout(nn.Dropout):
         """The same shape; in evaluation, the input itself."""
         if not self.training or self.p == 0.0:
             return input
-        if input.device.type != "cpu" or torch.compiler.is_compiling():
+        if input.device.type != "cpu" or torch.compiler.is_compiling() or self.p == 1.0:
             return F.dropout(input, self.p)
         return _Dropout.apply(input, self.p)  # type: ignore[no-any-return]
 

@@ -13,7 +13,7 @@ from clearhead.tasks.faults import unknown
 
 KINDS = ("transformer", *NETS)
 
-# What `transformers` expects of a Marian and of a GPT-2, where the settings leave it open.
+# What a Marian and a GPT-2 always are: a model is saved as one of them, and opened by `transformers`.
 MARIAN = {"positions": "halves", "scaled": True}
 GPT2 = {"positions": "learned", "norm_first": True, "activation": "gelu_tanh"}
 
@@ -41,6 +41,8 @@ def decoder_only(settings: Mapping[str, Any], vocab_size: int, max_len: int) -> 
         stack = _recurrent(settings, vocab_size)
     else:
         stack = _transformer(settings, {**GPT2, "vocab_size": vocab_size, "max_len": max_len})
+        if stack.embedding_dropout is None:  # which GPT-2 writes down for itself
+            stack = replace(stack, embedding_dropout=stack.dropout)
     head = HeadConfig(kind="vocabulary", width=stack.width, vocab_size=vocab_size, bias=False)
     return ModelConfig(decoder=stack, head=head)
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from torch import Tensor, nn
 
 from clearhead.data import Columns, Integers, Ragged, Rows
+from clearhead.data.readers import TABLES
 from clearhead.models import ModelConfig
-from clearhead.models.families import FAMILIES, Family
+from clearhead.models.families import FAMILIES, OWN, Family
 from clearhead.models.recurrent import RecurrentConfig
+from clearhead.models.store import Opened
 from clearhead.tasks.build import decoder_only
 from clearhead.tasks.task import Batch, LeftOut
 from clearhead.tasks.words import layout_of, loss_of_words, tensor
@@ -45,7 +48,8 @@ class LanguageModel:
         while chunk := list(islice(stream, LINES)):
             text: list[str] = []
             for row in chunk:  # a reader leaves out empty lines, and says where a row stands
-                empty = row.line - place[1] - 1 if row.file == place[0] else 0
+                runs_on = row.file == place[0] and not set(TABLES) & set(Path(row.file).suffixes)
+                empty = row.line - place[1] - 1 if runs_on else 0
                 text.append("\n" * empty + row.values["text"] + "\n")
                 place = row.file, row.line
             parts.append(self.tokenizer("".join(text), special=False, offsets=False).ids.numpy())
@@ -77,10 +81,14 @@ class LanguageModel:
         """A decoder of a recipe's settings."""
         return decoder_only(settings, self.tokenizer.vocab_size, self.max_len)
 
+    def score(self, opened: Opened, rows: Rows, beam: int = 1) -> dict[str, float]:
+        """Nothing beside the loss."""
+        return {}
+
     def layout(self, config: ModelConfig) -> tuple[Family, str]:
         """GPT-2's; a recurrent net has a layout of its own."""
         if isinstance(config.stack, RecurrentConfig):
-            return FAMILIES["clearhead-recurrent"], "RecurrentForCausalLM"
+            return OWN["clearhead-recurrent"], "RecurrentForCausalLM"
         return FAMILIES["gpt2"], "GPT2LMHeadModel"
 
     def generation(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from clearhead.attention import Layout
 from clearhead.data import Columns, Integers, Rows
 from clearhead.models import ModelConfig
 from clearhead.models.families import Family
+from clearhead.models.store import Opened
 from clearhead.text import Tokenizer
 
 
@@ -75,6 +76,10 @@ class Task(Protocol):
 
     def config(self, settings: Mapping[str, Any]) -> ModelConfig:
         """The model that a recipe's `model` section asks for."""
+        ...
+
+    def score(self, opened: Opened, rows: Rows, beam: int = 1) -> dict[str, float]:
+        """What its answers to these rows are worth, beside the loss; nothing where the loss says it all."""
         ...
 
     def layout(self, config: ModelConfig) -> tuple[Family, str]:

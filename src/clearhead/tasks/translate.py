@@ -11,9 +11,14 @@ import numpy as np
 from torch import Tensor, nn
 
 from clearhead.data import Columns, Integers, Ragged, Rows
+from clearhead.decode.beam import Beam
+from clearhead.decode.translate import translate
+from clearhead.decode.writer import Writer
 from clearhead.models import ModelConfig
-from clearhead.models.families import FAMILIES, Family
+from clearhead.models.families import FAMILIES, OWN, Family
 from clearhead.models.recurrent import RecurrentConfig
+from clearhead.models.store import Opened
+from clearhead.tasks.bleu import scores
 from clearhead.tasks.build import encoder_decoder
 from clearhead.tasks.task import Batch, LeftOut
 from clearhead.tasks.words import layout_of, loss_of_words, tensor
@@ -85,10 +90,19 @@ class Translate:
         """An encoder-decoder of a recipe's settings."""
         return encoder_decoder(settings, self.tokenizer.vocab_size, self.max_len)
 
+    def score(self, opened: Opened, rows: Rows, beam: int = 1) -> dict[str, float]:
+        """BLEU and chrF of the translations of these rows."""
+        pairs = [(row.values["source"], row.values["target"]) for row in rows]
+        said = [""] * len(pairs)
+        for done, _ in translate(Writer.of(opened), [source for source, _ in pairs], Beam(size=beam)):
+            for number, translation in done:
+                said[number] = translation.text
+        return scores(said, [target for _, target in pairs])
+
     def layout(self, config: ModelConfig) -> tuple[Family, str]:
         """Marian's; a recurrent net has a layout of its own."""
         if isinstance(config.stack, RecurrentConfig):
-            return FAMILIES["clearhead-recurrent"], "RecurrentForConditionalGeneration"
+            return OWN["clearhead-recurrent"], "RecurrentForConditionalGeneration"
         return FAMILIES["marian"], "MarianMTModel"
 
     def generation(self) -> dict[str, Any]:
