@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib import metadata
 from itertools import islice
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -15,7 +16,7 @@ from torch import nn
 
 from clearhead.data import Columns, Row, Rows, open_columns, read_rows, save_columns
 from clearhead.data.sets import locate
-from clearhead.files import leftovers, new_folder
+from clearhead.files import leftovers, new_folder, write_atomic
 from clearhead.models import ModelConfig, build
 from clearhead.models.store import Opened, save_folder
 from clearhead.tasks import TASKS, Task
@@ -28,7 +29,7 @@ from clearhead.train.loop import Job, fit
 from clearhead.train.parallel import shard
 from clearhead.train.ranks import Ranks
 from clearhead.train.recipe import Part, Recipe, plain, read_recipe, write_recipe
-from clearhead.train.tracking import Tracker
+from clearhead.train.tracking import Tracker, read_log
 
 Say = Callable[[str], object]
 
@@ -43,6 +44,16 @@ class Run:
     config: ModelConfig
     train: Columns
     valid: Columns
+    base: Path  # where the recipe's paths begin
+
+    def held_out(self) -> Rows:
+        """The rows of the validation part."""
+        data = self.recipe.data
+        return (
+            _split(rows_of(data.train, self.base), data.hold_out, True)
+            if data.valid is None
+            else rows_of(data.valid, self.base)
+        )
 
     def job(self, ranks: Ranks, trackers: Sequence[Tracker] = (), *, shown: bool = True) -> Job:
         """What the loop needs, with a model whose first weights follow from the seed."""
@@ -51,7 +62,10 @@ class Run:
         model = shard(initialise(build(self.config)), settings, ranks)
 
         def measure(model: nn.Module, step: int) -> dict[str, float]:
-            return evaluate(model, self.task, self.valid, settings, ranks)
+            metrics = evaluate(model, self.task, self.valid, settings, ranks)
+            if settings.metric not in metrics and ranks.size == 1:  # one that takes answers, and with them time
+                metrics |= self.task.score(fresh(model, self.config, self.task), self.held_out())
+            return metrics
 
         return Job(self.task, model, self.train, settings, self.recipe.seed, self.folder, measure, trackers, shown)
 
@@ -65,7 +79,7 @@ def prepare(recipe: Recipe, base: Path, folder: Path, say: Say = lambda text: No
     words = _tokenizer(recipe, base, folder, say)
     task = TASKS[recipe.task](words, recipe.data.max_len, recipe.train.label_smoothing)
     train, valid = _columns(recipe, task, base, folder, say)
-    return Run(recipe, folder, task, task.config(recipe.model), train, valid)
+    return Run(recipe, folder, task, task.config(recipe.model), train, valid, base)
 
 
 def train(run: Run, ranks: Ranks | None = None, trackers: Sequence[Tracker] = (), *, shown: bool = True) -> Progress:
@@ -91,7 +105,30 @@ def finish(run: Run, progress: Progress) -> Path:
     opened = fresh(model, run.config, run.task)
     facts = {"task": run.task.name, "recipe": plain(run.recipe), "step": progress.step}
     save_folder(opened, target, overwrite=True, facts=facts)
+    write_atomic(run.folder / "results.json", json.dumps(results(run, progress, opened), indent=1) + "\n")
     return target
+
+
+def results(run: Run, progress: Progress, opened: Opened) -> dict[str, Any]:
+    """What came of a run: its scores on the test part where the recipe has one, its curve, and how it was made."""
+    scores: dict[str, float] = {}
+    if (part := run.recipe.data.test) is not None:
+        rows = rows_of(part, run.base)
+        columns, _ = run.task.encode(rows)
+        scores = evaluate(opened.model, run.task, columns, run.recipe.train) | run.task.score(opened, rows, beam=5)
+    log = read_log(run.folder / "log.jsonl")
+    return {
+        **scores,
+        "seconds": round(progress.seconds, 1),
+        "steps": progress.step,
+        "parameters": sum(p.numel() for p in opened.model.parameters()),
+        "curve": [
+            {k: v for k, v in r.items() if k == "step" or k.startswith("valid")} for r in log if "valid_loss" in r
+        ],
+        "threads": torch.get_num_threads(),
+        "versions": {"clearhead": metadata.version("clearhead"), "torch": torch.__version__},
+        "recipe": plain(run.recipe),
+    }
 
 
 def fresh(model: Any, config: ModelConfig, task: Task) -> Opened:
