@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-WORDS = "the a cat dog house tree runs sees big small red green over under and".split()
+WORDS = ["the", "a", "cat", "dog", "house", "tree", "runs", "sees", "big", "small", "red", "green", "over", "under"]
 
 
 def tiny(folder: Path, **train: Any) -> dict[str, Any]:

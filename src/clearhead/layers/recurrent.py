@@ -69,7 +69,8 @@ class Recurrent(nn.Module):
     def zeros(self, count: int) -> States:
         """The states of `count` sequences before their first token."""
         layers = self.net.num_layers * (2 if self.net.bidirectional else 1)
-        zeros = self._weights[0][0].new_zeros(count, layers, self.net.hidden_size)
+        like = self._weights[0][0]  # perhaps only a part of it: a sharded model asks before it gathers this layer
+        zeros = torch.zeros(count, layers, self.net.hidden_size, dtype=like.dtype, device=like.device)
         return (zeros, zeros) if self.kind == "lstm" else (zeros,)
 
     def cells(self, fed: int | None = None) -> Cells:
