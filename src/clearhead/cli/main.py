@@ -11,11 +11,14 @@ from clearhead.cli.convert import convert
 from clearhead.cli.data import data
 from clearhead.cli.doctor import doctor
 from clearhead.cli.embed import embed
+from clearhead.cli.export import export
+from clearhead.cli.generate import generate
 from clearhead.cli.info import info
 from clearhead.cli.new import new
 from clearhead.cli.prove import prove
 from clearhead.cli.tokenizer import tokenizer
 from clearhead.cli.train import train
+from clearhead.cli.translate import translate
 
 app = typer.Typer(
     name="clearhead",
@@ -41,5 +44,10 @@ def main(
     """Attention models with nothing hidden."""
 
 
-for command in (new, train, prove, data, info, embed, convert, tokenizer, doctor):
+COMMANDS = (
+    new, train, prove, translate, generate, embed,
+    data, info, export, convert, tokenizer, doctor,
+)  # fmt: skip
+
+for command in COMMANDS:
     app.command()(command)

@@ -27,6 +27,6 @@ def new(
 
     if out.exists():
         raise ValueError(f"{out} is there already: give another name with --out")
-    text = draft(task, [*data, *(more or [])], out.name)
+    text = draft(task, [*data, *(more or [])], out)
     out.write_text(text, encoding="utf-8")
     typer.echo(f"{out} written; read it, then: clearhead train {out}")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import sys
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -41,6 +43,7 @@ def train(
     from clearhead.train import train as run_to_end
     from clearhead.train.parallel import Lost, joined
     from clearhead.train.ranks import launched
+    from clearhead.train.stop import leaving
 
     settings = read_recipe(recipe, change or [])
     where = folder or recipe.parent / "runs" / recipe.stem
@@ -51,7 +54,7 @@ def train(
         raise typer.Exit(_launch(processes, where))
     trackers = [_tracker(name) for name in track or []]
     try:
-        with joined() as ranks:
+        with nullcontext() if launched() else leaving(), joined() as ranks:
             if ranks.first:  # the others find everything made
                 run = prepare(settings, recipe.parent, where, lambda text: typer.echo(text, err=True))
             ranks.wait()
@@ -85,7 +88,11 @@ def _launch(processes: int, folder: Path) -> int:
 
 def _tracker(name: str) -> Any:
     module, _, function = name.partition(":")
+    sys.path.insert(0, os.getcwd())  # a module that stands where the command is given
     try:
-        return getattr(importlib.import_module(module), function)
+        found = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError, ValueError) as error:
         raise ValueError(f"--track {name}: {error}; it is written module:function") from None
+    if not callable(found):
+        raise ValueError(f"--track {name}: it is {found!r:.100}, which cannot be called")
+    return found

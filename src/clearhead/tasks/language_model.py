@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from clearhead.data import Columns, Integers, Ragged, Rows
 from clearhead.data.readers import TABLES
+from clearhead.decode import generation_config
 from clearhead.models import ModelConfig
 from clearhead.models.families import FAMILIES, OWN, Family
 from clearhead.models.recurrent import RecurrentConfig
@@ -40,6 +41,7 @@ class LanguageModel:
     name: ClassVar[str] = "language_model"
     columns: ClassVar[tuple[str, ...]] = ("text",)
     template: ClassVar[str] = "gpt2"
+    metrics: ClassVar[tuple[str, ...]] = ("loss", "perplexity")
 
     def encode(self, rows: Rows) -> tuple[Columns, list[LeftOut]]:
         """The rows as one stream, in stretches of `max_len` + 1 tokens that overlap by one."""
@@ -94,4 +96,6 @@ class LanguageModel:
     def generation(self) -> dict[str, Any]:
         """The mark that begins and ends a text."""
         mark = self.tokenizer.eos_id
-        return {"bos_token_id": mark, "eos_token_id": mark, "pad_token_id": mark}
+        if mark is None:
+            raise ValueError("this tokenizer has no end mark, without which no text ends: learn a new one")
+        return generation_config("gpt2", eos=mark, pad=mark)

@@ -50,6 +50,7 @@ class Task(Protocol):
     name: ClassVar[str]
     columns: ClassVar[tuple[str, ...]]  # what a row of its data has
     template: ClassVar[str]  # of a tokenizer that is learnt for it
+    metrics: ClassVar[tuple[str, ...]]  # what it can be measured by
 
     @property
     def tokenizer(self) -> Tokenizer: ...

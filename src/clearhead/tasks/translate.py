@@ -11,9 +11,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from clearhead.data import Columns, Integers, Ragged, Rows
-from clearhead.decode.beam import Beam
-from clearhead.decode.translate import translate
-from clearhead.decode.writer import Writer
+from clearhead.decode import Beam, Writer, generation_config, translate
 from clearhead.models import ModelConfig
 from clearhead.models.families import FAMILIES, OWN, Family
 from clearhead.models.recurrent import RecurrentConfig
@@ -38,6 +36,7 @@ class Translate:
     name: ClassVar[str] = "translate"
     columns: ClassVar[tuple[str, ...]] = ("source", "target")
     template: ClassVar[str] = "marian"
+    metrics: ClassVar[tuple[str, ...]] = ("loss", "perplexity", "bleu", "chrf")
 
     @property
     def start(self) -> int:
@@ -107,13 +106,7 @@ class Translate:
 
     def generation(self) -> dict[str, Any]:
         """The decoder begins with padding, which it may never say."""
-        pad, eos = self.start, self.tokenizer.eos_id
-        return {
-            "decoder_start_token_id": pad,
-            "pad_token_id": pad,
-            "eos_token_id": eos,
-            "forced_eos_token_id": eos,
-            "bad_words_ids": [[pad]],
-            "max_length": self.max_len,
-            "num_beams": 5,
-        }
+        eos = self.tokenizer.eos_id
+        if eos is None:
+            raise ValueError("this tokenizer has no end mark, without which no translation ends: learn a new one")
+        return generation_config("marian", eos=eos, pad=self.start, max_len=self.max_len, beam=5)

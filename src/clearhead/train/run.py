@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from importlib import metadata
 from itertools import islice
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from clearhead.data import Columns, Row, Rows, open_columns, read_rows, save_columns
+from clearhead.data import Batches, Columns, Row, Rows, open_columns, read_rows, save_columns
 from clearhead.data.sets import locate
 from clearhead.files import leftovers, new_folder, write_atomic
 from clearhead.models import ModelConfig, build
@@ -78,8 +79,14 @@ def prepare(recipe: Recipe, base: Path, folder: Path, say: Say = lambda text: No
     _claim(recipe, folder)
     words = _tokenizer(recipe, base, folder, say)
     task = TASKS[recipe.task](words, recipe.data.max_len, recipe.train.label_smoothing)
+    config = task.config(recipe.model)
+    _check_saved(config, task)
+    if recipe.data.test is not None:
+        rows_of(recipe.data.test, base)  # a file that is missing is missed now, not after training
     train, valid = _columns(recipe, task, base, folder, say)
-    return Run(recipe, folder, task, task.config(recipe.model), train, valid, base)
+    for part in (train, valid):
+        Batches(task.lengths(part), recipe.train.batch_tokens)  # refuses examples that fit in none
+    return Run(recipe, folder, task, config, train, valid, base)
 
 
 def train(run: Run, ranks: Ranks | None = None, trackers: Sequence[Tracker] = (), *, shown: bool = True) -> Progress:
@@ -134,15 +141,39 @@ def results(run: Run, progress: Progress, opened: Opened) -> dict[str, Any]:
 def fresh(model: Any, config: ModelConfig, task: Task) -> Opened:
     """A trained model with all that its folder will say of it."""
     family, architecture = task.layout(config)
-    raw = family.write(config, architecture, task.generation())
-    carried = {"generation_config.json": (json.dumps(task.generation(), indent=2) + "\n").encode()}
+    rules = task.generation()
+    raw = family.write(config, architecture, {name: id for name, id in rules.items() if name.endswith("_token_id")})
+    carried = {"generation_config.json": (json.dumps(rules, indent=2) + "\n").encode()}
     return Opened(model.eval(), config, family, architecture, raw, task.tokenizer, carried)
 
 
+def _check_saved(config: ModelConfig, task: Task) -> None:
+    """Refuse a model that its folder could not hold, before it is trained."""
+    family, architecture = task.layout(config)
+    kept = family.read(family.write(config, architecture, task.generation()), architecture)
+    ours, theirs = config.stack, kept.stack
+    for name in (field.name for field in fields(ours)):
+        if name == "kernel" or name.endswith("dropout"):  # how it is computed, and how trained
+            continue
+        if getattr(ours, name) != getattr(theirs, name):
+            raise ValueError(
+                f"model.{name} is {getattr(ours, name)!r}, and the model is saved as {family.title}, which has "
+                f"{getattr(theirs, name)!r}: take it out"
+            )
+
+
 def _claim(recipe: Recipe, folder: Path) -> None:
-    """The folder belongs to this recipe from now on; one that belongs to another is refused."""
+    """The folder belongs to this recipe from now on; one that belongs to another is refused.
+
+    Before the first checkpoint a recipe may still be changed, and what was made by the old one is made anew.
+    """
     path = folder / "recipe.yaml"
-    if path.is_file():
+    begun = (folder / "model").exists() or Checkpoints(folder / "checkpoints", 1).all()
+    if path.is_file() and not begun:
+        if any(getattr(read_recipe(path), part) != getattr(recipe, part) for part in ("task", "data", "tokenizer")):
+            for made in ("tokenizer", "data"):
+                shutil.rmtree(folder / made, ignore_errors=True)
+    elif path.is_file():
         if (old := read_recipe(path)) == recipe:
             return
         if replace(old, train=recipe.train) != recipe:
@@ -196,10 +227,16 @@ def _columns(recipe: Recipe, task: Task, base: Path, folder: Path, say: Say) -> 
             if sentence:
                 say(f"{name}: {sentence}")
         if not len(next(iter(columns.values()))):
-            raise ValueError(f"data.{name} holds no example")
+            kept = f" beside the {held:,} rows of data.hold_out: lower it" if held and not aside else ""
+            raise ValueError(f"data.{name} holds no example{kept}")
         save_columns(columns, target, {"tokenizer": task.tokenizer.fingerprint()})
         say(f"{name}: {len(next(iter(columns.values()))):,} examples, {int(task.lengths(columns).sum()):,} tokens")
-    train, valid = (open_columns(folder / "data" / name)[0] for name in parts)
+    (train, facts), (valid, _) = (open_columns(folder / "data" / name) for name in parts)
+    if facts["tokenizer"] != task.tokenizer.fingerprint():
+        raise ValueError(
+            f"{folder / 'data'} was made with another tokenizer than there is now: give another folder, "
+            "or remove it to begin anew"
+        )
     return train, valid
 
 
