@@ -88,7 +88,7 @@ class Hit:
 def hit(run: Watched, kind: str, chance: random.Random) -> Hit | None:
     """Let one worker fail at a random moment, after a checkpoint that is newer than the last time; None at the end."""
     before, saved = run.step(), run.saved()
-    target = before + chance.randint(1, 20)
+    target = before + chance.randint(1, 8)
     moment = chance.choice(["training", "saving"])
     if not run.until(lambda: run.saved() > saved and run.step() >= target):
         return None
@@ -117,6 +117,6 @@ def alive(process: psutil.Process) -> bool:
         return False
 
 
-def command(recipe: str, folder: Path, processes: int) -> list[str]:
-    words = ["-m", "clearhead.cli", "train", recipe, "--folder", str(folder), "--processes", str(processes)]
+def command(recipe: Path, folder: Path, processes: int) -> list[str]:
+    words = ["-m", "clearhead.cli", "train", str(recipe), "--folder", str(folder), "--processes", str(processes)]
     return [sys.executable, *words, "--track", "tests.distributed.kill:exit_when_told"]

@@ -15,7 +15,7 @@ from torch.distributed import TCPStore
 
 from clearhead.train.parallel import joined
 
-SECONDS = 120  # for everything that ranks do in one test
+SECONDS = 600  # for everything that ranks do in one test, on a machine that has other work
 PRELOAD = ["clearhead.train.parallel", "torch._dynamo", "torch.distributed.tensor", "grain", "tensorboard"]
 
 

@@ -41,7 +41,7 @@ def launch(command: Sequence[str], processes: int, folder: Path, say: Callable[[
         if final := [failure.exitcode for failure in failures.values() if failure.exitcode in FINAL]:
             return final[0]
         came, reached = reached, _newest(folder)
-        failed = failed + 1 if came == reached else 1
+        failed = failed + 1 if came == reached else 0
         told = ", ".join(f"rank {rank} {_end(failure)}" for rank, failure in failures.items())
         if failed == ATTEMPTS:
             say(f"{told}; {ATTEMPTS} attempts have failed without a new checkpoint, so this is given up")
