@@ -21,6 +21,7 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
 from torch.distributed.checkpoint.metadata import Metadata, StorageMeta
 from torch.distributed.checkpoint.state_dict_loader import load
@@ -43,6 +44,7 @@ class Progress:
     best: float | None = None  # the best value of the metric so far
     best_step: int | None = None
     since_best: int = 0  # evaluations since then
+    evaluated: int = 0  # the last step after which there was one
     between: bool = False  # saved because the run was stopped, not because it was time
     log_bytes: int = 0  # of log.jsonl: what is after them was written by a process that did not get to save
 
@@ -65,7 +67,7 @@ class Checkpoints:
                 write_manifest(folder, {"kind": "checkpoint"})
         self.ranks.wait()
         if self.ranks.first:
-            self._prune(progress.best_step)
+            self._prune(progress)
         return target
 
     def newest(self) -> Path | None:
@@ -79,7 +81,10 @@ class Checkpoints:
             verify(folder)
         fill_optimiser(optimiser)
         read_tensors(folder, tensors_of(model, optimiser), self.ranks)
-        return Progress(**read_json(folder, STATE))
+        try:
+            return Progress(**read_json(folder, STATE))
+        except TypeError as error:
+            raise ValueError(f"{folder / STATE} is not the state of such a run: {error}") from None
 
     def at(self, step: int) -> Path:
         """Where the checkpoint of a step is, or would be."""
@@ -104,8 +109,11 @@ class Checkpoints:
                 warnings.warn(f"{error}; the checkpoint before it is used", stacklevel=4)
         return None
 
-    def _prune(self, best: int | None) -> None:
-        kept = {*self.planned()[-self.keep :], *self.all()[-1:], self.at(best or 0)}
+    def _prune(self, progress: Progress) -> None:
+        """Keep the newest, the best and the last few; later ones were damaged, and are passed by now."""
+        newest = self.at(progress.step)
+        planned = [folder for folder in self.planned() if folder <= newest]
+        kept = {newest, self.at(progress.best_step or 0), *planned[-self.keep :]}
         for folder in self.all():
             if folder not in kept:
                 shutil.rmtree(folder)
@@ -146,12 +154,12 @@ def tensors_of(model: nn.Module, optimiser: torch.optim.Optimizer | None = None)
 
 def read_tensors(folder: Path, into: dict[str, Tensor], ranks: Ranks | None = None) -> None:
     """Read these tensors, in place; whoever wrote them, each rank gets the parts that it asks for."""
-    with _quiet():
+    with _told(f"{folder} cannot be read"):
         load(cast(dict[str, Any], into), storage_reader=_Reader(folder), no_dist=ranks is None or ranks.size == 1)
 
 
 def _write_tensors(tensors: Mapping[str, Tensor], folder: Path, ranks: Ranks) -> None:
-    with _quiet():
+    with _told(f"no checkpoint can be written to {folder.parent}"):
         writer = FileSystemWriter(folder, sync_files=False, overwrite=False)  # the folder is synced as a whole
         save(dict(tensors), storage_writer=writer, no_dist=ranks.size == 1)
 
@@ -170,10 +178,15 @@ def fill_optimiser(optimiser: torch.optim.Optimizer) -> None:
 
 
 @contextmanager
-def _quiet() -> Generator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch's word that a single process writes alone
-        yield
+def _told(what: str) -> Generator[None]:
+    """Torch's own exception, which no `except Exception` sees, as an error that says what failed."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch's word that a single process writes alone
+            yield
+    except CheckpointException as error:
+        reasons = dict.fromkeys(f"{cause}" for cause, _ in error.failures.values())
+        raise ValueError(f"{what}: {'; '.join(reasons)}") from error
 
 
 ALLOWED = {
@@ -207,7 +220,15 @@ class _Reader(FileSystemReader):
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
         """The index of the tensors."""
         folder = Path(self.path)
-        metadata: Metadata = _Unpickler(io.BytesIO(read_bytes(folder, ".metadata", max_bytes=MAX_INDEX))).load()
+        data = read_bytes(folder, ".metadata", max_bytes=MAX_INDEX)
+        try:
+            metadata = _Unpickler(io.BytesIO(data)).load()
+        except ValueError:
+            raise
+        except Exception as error:  # a pickle that is none fails in many ways
+            raise ValueError(f"the index of the checkpoint is broken ({error!r:.200})") from None
+        if not isinstance(metadata, Metadata) or not isinstance(metadata.storage_data, dict):
+            raise ValueError("the index of the checkpoint holds something else")
         for stored in cast(dict[Any, Any], metadata.storage_data).values():
             inside(folder, stored.relative_path)
         metadata.storage_meta = StorageMeta(load_id=self.load_id)

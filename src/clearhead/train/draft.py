@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from itertools import islice
 from pathlib import Path
+
+import yaml
 
 from clearhead.data import columns_of
 from clearhead.tasks import TASKS, unknown
@@ -48,8 +51,8 @@ train:
 """
 
 
-def draft(task: str, files: list[Path], name: str) -> str:
-    """The text of a recipe for this task on these files."""
+def draft(task: str, files: list[Path], out: Path) -> str:
+    """The text of a recipe for this task on these files, to be written to `out`."""
     if task not in TASKS:
         raise ValueError(f"there is no task {task!r}: {unknown(task, TASKS)}")
     part = _part(TASKS[task].columns, files)
@@ -58,8 +61,8 @@ def draft(task: str, files: list[Path], name: str) -> str:
     for row in islice(rows, SAMPLE):
         words += sum(len(value.split()) for value in row.values.values())
         count += 1
-    if not count:
-        raise ValueError(f"{', '.join(map(str, files))}: there is no row of text")
+    if count < 2:
+        raise ValueError(f"{', '.join(map(str, files))}: two rows of text are due, one to train on and one to validate")
     per_row = words / count * PIECES + len(part)
     count += sum(1 for _ in islice(rows, SAMPLE, None)) if count == SAMPLE else 0
     size, vocab_size, dropout = _sizes(per_row * count)
@@ -68,9 +71,15 @@ def draft(task: str, files: list[Path], name: str) -> str:
     pairs = task == "translate"
     return TEXT.format(
         title={"translate": "A translator", "language_model": "A language model"}[task],
-        name=name,
+        name=out,
         task=task,
-        train="{" + ", ".join(f"{key}: {value}" for key, value in part.items()) + "}",
+        train=yaml.safe_dump(
+            {key: _beside(value, out) if key == "file" or "file" not in part else value for key, value in part.items()},
+            default_flow_style=True,
+            sort_keys=False,
+            allow_unicode=True,
+            width=float("inf"),
+        ).strip(),
         valid=f"  hold_out: {max(1, min(1000, count // 20))}          # rows kept for validation; or give `valid`\n",
         max_len=128,
         longest="pairs with a longer side are left out, and counted" if pairs else "tokens read at once",
@@ -94,6 +103,11 @@ def _sizes(tokens: float) -> tuple[str, int, float]:
     if tokens < 200_000:
         return "tiny", 4000, 0.3
     return ("small", 8000, 0.2) if tokens < 20_000_000 else ("base", 32_000, 0.1)
+
+
+def _beside(file: str, out: Path) -> str:
+    """A file as a recipe at `out` names it."""
+    return file if Path(file).is_absolute() else os.path.relpath(file, out.parent)
 
 
 def _part(columns: tuple[str, ...], files: list[Path]) -> Part:

@@ -7,7 +7,9 @@ import signal
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +23,10 @@ from clearhead.train.optimise import make_optimiser, rate, set_rate
 from clearhead.train.precision import precision
 from clearhead.train.ranks import Ranks, whole
 from clearhead.train.recipe import Training
-from clearhead.train.stop import Stop, Stopped
-from clearhead.train.tracking import Log, Screen, Tracker, tensorboard
+from clearhead.train.stop import Broken, Stop, Stopped
+from clearhead.train.tracking import Records, Screen, Tracker
 
-PLACES = ("step", "epoch", "batch", "examples", "seconds")  # numbers of a record that are no curve
+LOW = ("loss", "perplexity")  # metrics that are good when they are low; all others when they are high
 
 Evaluate = Callable[[nn.Module, int], dict[str, float]]
 """The metrics of a model after a step, "loss" among them."""
@@ -48,27 +50,55 @@ class Job:
     trackers: Sequence[Tracker] = ()
     shown: bool = True  # progress on the terminal
 
+    @cached_property
+    def lengths(self) -> Integers:
+        """The tokens that each example costs."""
+        return self.task.lengths(self.columns)
+
+    @cached_property
+    def counts(self) -> Integers:
+        """The tokens of each example that its loss is a sum over."""
+        return self.task.counts(self.columns)
+
 
 def fit(job: Job, ranks: Ranks | None = None) -> Progress:
     """Train to the end, from the newest checkpoint if there is one."""
-    ranks, settings, task = ranks or Ranks(), job.settings, job.task
-    batches = Batches(task.lengths(job.columns), settings.batch_tokens, job.seed)
+    ranks, settings = ranks or Ranks(), job.settings
+    batches = Batches(job.lengths, settings.batch_tokens, job.seed)
     optimiser = make_optimiser(job.model, settings.optimiser)
     checkpoints = Checkpoints(job.folder / "checkpoints", settings.keep, ranks)
-    progress = _begin(checkpoints, job.model, optimiser)
-    writes = ranks.first
-    log = Log(job.folder / "log.jsonl", progress.log_bytes) if writes else None
-    trackers = [tensorboard(job.folder / "tensorboard", progress.step), *job.trackers] if writes else []
-
-    def save(*, between: bool) -> None:
-        nonlocal progress
-        progress = replace(progress, log_bytes=log.size() if log else 0, between=between)
-        checkpoints.save(progress, job.model, optimiser)
-
-    shown = job.shown and writes
-    with Stop(launched=ranks.size > 1) as stop, Screen(settings.steps, progress.step, shown=shown) as screen:
+    saved = progress = _begin(checkpoints, job.model, optimiser)
+    shown, stopping = job.shown and ranks.first, False
+    with (
+        _records(job, progress) if ranks.first else nullcontext() as records,
+        Stop(launched=ranks.size > 1) as stop,
+        Screen(settings.steps, progress.step, shown=shown) as screen,
+    ):
         clock = _Clock(progress, settings.steps)
-        while progress.step < settings.steps:
+        while True:
+            if job.evaluate is not None and not stopping and _due(progress, settings):
+                try:
+                    with stop.breaking():
+                        metrics = job.evaluate(job.model, progress.step)
+                except Broken:  # the next process evaluates
+                    stopping = True
+                else:
+                    progress = _judged(progress, metrics, settings)
+                    _write(records, {"step": progress.step, **{f"valid_{k}": v for k, v in metrics.items()}}, {})
+                    told = "  ".join(f"{name} {value:.4g}" for name, value in metrics.items())
+                    screen.say(f"step {progress.step:,}: valid {told}{'  (best)' if not progress.since_best else ''}")
+                    clock.pause()
+            last = progress.step >= settings.steps or _at_rest(progress, settings)
+            due = last or progress.step % settings.save_every == 0 or progress.best_step == progress.step
+            if progress is not saved and (due or stopping):
+                progress = replace(progress, log_bytes=records.size() if records else 0, between=not due)
+                checkpoints.save(progress, job.model, optimiser)
+                saved = progress
+            if stopping:
+                raise Stopped(progress.step, stop.wanted or signal.SIGTERM)  # 0: another rank was asked
+            if last:
+                return progress
+
             epoch, i = batches.place(progress.step)
             examples = batches.batch(epoch, i)
             lr = settings.optimiser.lr * rate(progress.step + 1, settings.steps, settings.schedule)
@@ -85,28 +115,8 @@ def fit(job: Job, ranks: Ranks | None = None) -> Progress:
             order = zlib.crc32(examples.tobytes())  # which examples these were, in brief
             record = {"step": progress.step, "epoch": epoch, "batch": i, "examples": order}
             record |= {"loss": loss, "norm": norm, "lr": lr}
-            _track(log, trackers, record, {"seconds": clock.seconds, "tokens_per_second": clock.rate})
+            _write(records, record, {"seconds": clock.seconds, "tokens_per_second": clock.rate})
             screen.show(progress.step, loss, clock.rate, clock.here, clock.left(progress.step))
-
-            last = progress.step == settings.steps
-            if job.evaluate is not None and (last or progress.step % settings.evaluate_every == 0):
-                metrics = job.evaluate(job.model, progress.step)
-                progress = _judged(progress, metrics, settings)
-                _track(log, trackers, {"step": progress.step, **{f"valid_{k}": v for k, v in metrics.items()}}, {})
-                told = "  ".join(f"{name} {value:.4g}" for name, value in metrics.items())
-                screen.say(f"step {progress.step:,}: valid {told}{'  (best)' if not progress.since_best else ''}")
-                clock.pause()
-                last = last or (settings.patience is not None and progress.since_best >= settings.patience)
-            due = last or progress.step % settings.save_every == 0 or progress.best_step == progress.step
-            if due or stopping:
-                save(between=not due)
-            if stopping:
-                raise Stopped(progress.step, stop.wanted or signal.SIGTERM)  # 0: another rank was asked
-            if last:
-                break
-    if log:
-        log.close()
-    return progress
 
 
 def step(
@@ -118,8 +128,8 @@ def step(
     nor the number of parts changes it. Where the loss or the gradient is not finite, nothing is updated.
     """
     task, settings = job.task, job.settings
-    count = int(task.counts(job.columns)[examples].sum())
-    parts = divide(task.lengths(job.columns)[examples], ranks.size * settings.accumulate)
+    count = int(job.counts[examples].sum())
+    parts = divide(job.lengths[examples], ranks.size * settings.accumulate)
     mine = range(ranks.rank * settings.accumulate, (ranks.rank + 1) * settings.accumulate)
     total = 0.0
     job.model.train()
@@ -149,25 +159,36 @@ def _seed(seed: int, step: int, part: int) -> int:
     return int(np.random.SeedSequence([seed, step, part]).generate_state(1, np.uint64)[0] >> 1)
 
 
+def _due(progress: Progress, settings: Training) -> bool:
+    """Is it time to evaluate, and not done yet?"""
+    now = progress.step >= settings.steps or progress.step % settings.evaluate_every == 0
+    return now and progress.evaluated < progress.step
+
+
 def _judged(progress: Progress, metrics: dict[str, float], settings: Training) -> Progress:
-    """Is this the best so far? A loss is good when it is low, everything else when it is high."""
+    """Is this the best so far? What is not finite never is."""
     if settings.metric not in metrics:
         raise ValueError(f"train.metric is {settings.metric!r}: this task measures {', '.join(metrics)}")
     value = metrics[settings.metric]
-    better = progress.best is None or (value < progress.best if settings.metric == "loss" else value > progress.best)
-    if better:
+    better = progress.best is None or (value < progress.best if settings.metric in LOW else value > progress.best)
+    progress = replace(progress, evaluated=progress.step)
+    if better and math.isfinite(value):
         return replace(progress, best=value, best_step=progress.step, since_best=0)
     return replace(progress, since_best=progress.since_best + 1)
 
 
-def _track(
-    log: Log | None, trackers: Sequence[Tracker], record: Mapping[str, float], times: Mapping[str, float]
-) -> None:
-    if log is not None:
-        log.write({**record, **{name: round(value, 3) for name, value in times.items()}})
-    numbers = {k: v for k, v in {**record, **times}.items() if k not in PLACES}
-    for tracker in trackers:
-        tracker(int(record["step"]), numbers)
+def _at_rest(progress: Progress, settings: Training) -> bool:
+    """Has it got no better for as long as the recipe waits?"""
+    return settings.patience is not None and progress.since_best >= settings.patience
+
+
+def _records(job: Job, progress: Progress) -> Records:
+    return Records(job.folder, progress.step, progress.log_bytes, job.trackers)
+
+
+def _write(records: Records | None, record: Mapping[str, float], times: Mapping[str, float]) -> None:
+    if records is not None:
+        records.write(record, times)
 
 
 class _Clock:

@@ -26,6 +26,7 @@ from clearhead.train.tracking import TIMES, read_log
 
 Moment = Literal["starting", "training", "saving"]
 MOMENTS: tuple[Moment, ...] = ("starting", "training", "saving")
+PRELOAD = ["clearhead.train.prove", "grain.experimental", "tensorboard.summary.writer.record_writer", "torch._dynamo"]
 PATIENCE = 600.0  # seconds that a run may take to do anything at all
 
 
@@ -78,7 +79,7 @@ def prove(
 ) -> Proof:
     """Train `recipe` in `folder` once through, and killed `kills` times in all; compare everything."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["clearhead.train.prove"])
+    context.set_forkserver_preload(PRELOAD)
     whole = folder / "whole"
     values = plain(recipe), str(base), torch.get_num_threads()
 

@@ -97,6 +97,8 @@ class Training:
         _at_least(self, steps=1, batch_tokens=1, accumulate=1, evaluate_every=1, save_every=1, keep=1, average=1)
         if not 0.0 <= self.label_smoothing < 1.0:
             raise ValueError(f"label_smoothing is {self.label_smoothing}: from 0 up to, not including, 1")
+        if self.patience is not None and self.patience < 1:
+            raise ValueError(f"patience is {self.patience}: at least 1, or null to go on to the end")
         if self.average > self.keep:
             raise ValueError(f"average is {self.average}, but only {self.keep} checkpoints are kept: raise keep")
 
@@ -115,16 +117,22 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.task not in TASKS:
             raise ValueError(f"task is {self.task!r}: {unknown(self.task, TASKS)}")
-        _at_least(self, seed=0)
+        if not 0 <= self.seed < 2**63:
+            raise ValueError(f"seed is {self.seed}: a whole number from 0 to 2**63 - 1")
+        task = TASKS[self.task]
+        if self.train.metric not in task.metrics:
+            raise ValueError(f"train.metric is {self.train.metric!r}: {unknown(self.train.metric, task.metrics)}")
+        for name in ("train", "valid", "test"):
+            _check_part(f"data.{name}", getattr(self.data, name), task.columns)
 
 
 def read_recipe(path: str | Path, changes: Sequence[str] = ()) -> Recipe:
     """The recipe in a YAML file, with `changes` such as "train.steps=100" made to it."""
     path = Path(path)
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path} is not YAML: {error}") from error
+        values = _yaml(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is not YAML: {error}") from None
     if not isinstance(values, dict):
         raise ValueError(f"{path} holds no recipe: it must have `task`, `data` and `train`")
     for change in changes:
@@ -146,12 +154,12 @@ def make_recipe(values: Mapping[str, Any]) -> Recipe:
 
 def plain(recipe: Recipe) -> dict[str, Any]:
     """The recipe as plain values, for YAML and JSON."""
-    return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(recipe).items()}
+    return _plain(asdict(recipe))
 
 
 def write_recipe(recipe: Recipe, path: Path) -> None:
     """The recipe with every setting it leaves to the defaults, as YAML."""
-    write_atomic(path, yaml.safe_dump(_plain(asdict(recipe)), sort_keys=False, allow_unicode=True))
+    write_atomic(path, yaml.safe_dump(plain(recipe), sort_keys=False, allow_unicode=True))
 
 
 def _plain(value: Any) -> Any:
@@ -171,7 +179,17 @@ def _set(values: dict[str, Any], change: str) -> None:
         if not isinstance(inner, dict):
             raise ValueError(f"{change!r}: {name} is {inner!r}, which has no parts")
         values = inner
-    values[last] = yaml.safe_load(text)
+    try:
+        values[last] = _yaml(text)
+    except ValueError as error:
+        raise ValueError(f"{change!r}: the value is not YAML: {error}") from None
+
+
+def _yaml(text: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError(" ".join(str(error).split())) from None  # in one line
 
 
 def _known(values: Any, kind: type[Any], where: str) -> None:
@@ -196,6 +214,15 @@ def _told(error: Mapping[str, Any]) -> str:
     return f"{where}: {reason}" if where else reason
 
 
+def _check_part(where: str, part: Part | None, columns: tuple[str, ...]) -> None:
+    """A part names every column of its task, and nothing else but the table they are in."""
+    for key in part or {}:
+        if key not in (*columns, "file"):
+            raise ValueError(f"{where}.{key}: {unknown(key, (*columns, 'file'))}")
+    if part is not None and (missing := [column for column in columns if column not in part]):
+        raise ValueError(f"{where}.{missing[0]} is missing: the file it is in, or its column in a table `file`")
+
+
 def _at_least(settings: object, **least: float) -> None:
     for name, value in least.items():
         if getattr(settings, name) < value:
@@ -203,4 +230,4 @@ def _at_least(settings: object, **least: float) -> None:
 
 
 for _kind in (Data, Vocabulary, Optimiser, Schedule, Training, Recipe):
-    _kind.__pydantic_config__ = ConfigDict(extra="forbid", strict=False)  # type: ignore[attr-defined]
+    _kind.__pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)  # type: ignore[attr-defined]

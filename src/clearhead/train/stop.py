@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Generator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -18,6 +20,7 @@ class Stop:
     def __init__(self, *, launched: bool = False) -> None:
         self.wanted = 0
         self._launched = launched
+        self._breaks = False
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Stop:
@@ -30,11 +33,46 @@ class Stop:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
+    @contextmanager
+    def breaking(self) -> Generator[None]:
+        """Inside, a signal is not only noted: it breaks off what is done there, by `Broken`.
+
+        Not where a launcher stands above: the ranks would break off in different places, and wait for one another.
+        """
+        self._breaks = not self._launched
+        try:
+            if self.wanted and self._breaks:
+                raise Broken
+            yield
+        finally:
+            self._breaks = False
+
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.wanted and not self._launched:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
         self.wanted = self.wanted or number
+        if self._breaks:
+            self._breaks = False
+            raise Broken
+
+
+class Broken(Exception):
+    """A signal came, and what was being done can be done again."""
+
+
+@contextmanager
+def leaving() -> Generator[None]:
+    """Inside, SIGTERM ends the process the way Ctrl-C does: what is half written is taken away. The code is 143."""
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 class Stopped(Exception):

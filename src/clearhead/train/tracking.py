@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +14,50 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
+from clearhead.files import write_atomic
+
 Tracker = Callable[[int, Mapping[str, float]], object]
 """The hook for other trackers: called as `tracker(step, numbers)` for every record."""
 
 TIMES = ("seconds", "tokens_per_second")  # what differs between two runs of one recipe
+PLACES = ("step", "epoch", "batch", "examples", "seconds")  # numbers of a record that are no curve
+
+
+class Records:
+    """The records of a run on their way: to the log, to TensorBoard, and to the trackers."""
+
+    def __init__(self, folder: Path, first: int, known: int, trackers: Sequence[Tracker]) -> None:
+        self._log = Log(folder / "log.jsonl", known)
+        self._board = Board(folder / "tensorboard", first)
+        self._trackers = [self._board.track, *trackers]
+
+    def __enter__(self) -> Records:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            self._board.close()
+        finally:
+            self._log.close()
+
+    def write(self, record: Mapping[str, float], times: Mapping[str, float]) -> None:
+        """A record, which has a "step", and the times that belong to it."""
+        self._log.write({**record, **{name: round(value, 3) for name, value in times.items()}})
+        numbers = {k: v for k, v in {**record, **times}.items() if k not in PLACES}
+        for tracker in self._trackers:
+            tracker(int(record["step"]), numbers)
+
+    def size(self) -> int:
+        """The bytes of the log that are safely on disk."""
+        return self._log.size()
 
 
 class Log:
     """`log.jsonl`: one record a line. A run that goes on cuts off what its checkpoint does not know of."""
 
     def __init__(self, path: Path, known: int) -> None:
-        path.touch()
+        if not path.exists():
+            write_atomic(path, "")  # the name is on disk before any checkpoint speaks of it
         if path.stat().st_size < known:
             raise ValueError(f"{path} has {path.stat().st_size:,} bytes, and the checkpoint knows of {known:,}")
         os.truncate(path, known)
@@ -48,17 +83,32 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
 
 
-def tensorboard(folder: Path, first: int) -> Tracker:
-    """A tracker that writes for TensorBoard; records after step `first` of an earlier process are hidden by it."""
-    from torch.utils.tensorboard import SummaryWriter
+class Board:
+    """What TensorBoard reads, written record by record; an earlier process's records after step `first` are hidden."""
 
-    writer = SummaryWriter(str(folder), purge_step=first + 1, flush_secs=10)
+    def __init__(self, folder: Path, first: int) -> None:
+        from tensorboard.compat.proto import event_pb2
+        from tensorboard.summary.writer.record_writer import RecordWriter
 
-    def track(step: int, numbers: Mapping[str, float]) -> None:
-        for name, value in numbers.items():
-            writer.add_scalar(name, value, step)
+        self._kinds: Any = event_pb2
+        folder.mkdir(exist_ok=True)
+        name = f"events.out.tfevents.{time.time():.6f}.{socket.gethostname()}.{os.getpid()}"
+        self._records = RecordWriter((folder / name).open("xb"))
+        self._write(step=first + 1, file_version="brain.Event:2")
+        self._write(step=first + 1, session_log={"status": self._kinds.SessionLog.START})
 
-    return track
+    def track(self, step: int, numbers: Mapping[str, float]) -> None:
+        """The tracker that writes here."""
+        values = [{"tag": name, "simple_value": value} for name, value in numbers.items()]
+        self._write(step=step, summary={"value": values})
+
+    def close(self) -> None:
+        """No more records."""
+        self._records.close()
+
+    def _write(self, **event: Any) -> None:
+        self._records.write(self._kinds.Event(wall_time=time.time(), **event).SerializeToString())
+        self._records.flush()
 
 
 class Screen:
