@@ -61,13 +61,15 @@ def train(
             run = prepare(settings, recipe.parent, where)
             progress = run_to_end(run, ranks, trackers)
     except Stopped as stop:
-        typer.echo(f"clearhead: {stop}; a checkpoint is written, the same command goes on from there", err=True)
+        if ranks.first:
+            typer.echo(f"clearhead: {stop}; a checkpoint is written, the same command goes on from there", err=True)
         raise typer.Exit(128 + stop.signal) from None
     except Lost as error:
         typer.echo(f"clearhead: {error}", err=True)
         raise typer.Exit(1) from None
     except NotFinite as error:
-        typer.echo(f"clearhead: {error}", err=True)
+        if ranks.first:
+            typer.echo(f"clearhead: {error}", err=True)
         raise typer.Exit(3) from None
     if ranks.first:
         model = where / "model"
