@@ -42,7 +42,7 @@ def train(
     from clearhead.train import NotFinite, Stopped, prepare, read_recipe
     from clearhead.train import train as run_to_end
     from clearhead.train.parallel import Lost, joined
-    from clearhead.train.ranks import launched
+    from clearhead.train.ranks import Ranks, launched
     from clearhead.train.stop import leaving
 
     settings = read_recipe(recipe, change or [])
@@ -53,6 +53,7 @@ def train(
         prepare(settings, recipe.parent, where, lambda text: typer.echo(text, err=True))
         raise typer.Exit(_launch(processes, where))
     trackers = [_tracker(name) for name in track or []]
+    ranks = Ranks()
     try:
         with nullcontext() if launched() else leaving(), joined() as ranks:
             if ranks.first:  # the others find everything made
