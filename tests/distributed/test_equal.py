@@ -142,13 +142,16 @@ def test_a_recurrent_net_is_trained_in_several_processes(tmp_path):
     check_equal(*run_both(values, tmp_path, "gru"))
 
 
-def test_an_encoder_and_its_decoder_are_trained_in_several_processes(tmp_path):
-    values = tiny(tmp_path, steps=6, evaluate_every=3)
+def test_a_translator_is_trained_and_scored_in_several_processes(tmp_path):
+    values = tiny(tmp_path, steps=6, evaluate_every=3, metric="chrf")
     values["task"] = "translate"
     lines = (tmp_path / "text.txt").read_text().splitlines()
     (tmp_path / "back.txt").write_text("\n".join(" ".join(reversed(line.split())) for line in lines) + "\n")
-    values["data"] = {"train": {"source": "text.txt", "target": "back.txt"}, "hold_out": 60, "max_len": 32}
-    check_equal(*run_both(values, tmp_path, "both"))
+    values["data"] = {"train": {"source": "text.txt", "target": "back.txt"}, "hold_out": 8, "max_len": 32}
+    logs = run_both(values, tmp_path, "both")
+    check_equal(*logs)
+    one, two = ([r["valid_chrf"] for r in log if "valid_chrf" in r] for log in logs)
+    assert one == two and len(one) == 2
 
 
 def test_bfloat16_products_in_several_processes(tmp_path):

@@ -16,7 +16,7 @@ from torch.distributed import TCPStore
 from clearhead.train.parallel import joined
 
 SECONDS = 600  # for everything that ranks do in one test, on a machine that has other work
-PRELOAD = ["clearhead.train.parallel", "torch._dynamo", "torch.distributed.tensor", "grain", "tensorboard"]
+PRELOAD = ["clearhead.train.parallel", "torch._dynamo", "torch.distributed.tensor", "tensorboard"]
 
 
 def together(size: int, work: Callable[..., Any], *args: Any) -> list[Any]:

@@ -19,7 +19,7 @@ from torch.utils.checkpoint import checkpoint
 
 from clearhead.models import Model
 from clearhead.train.heartbeat import Heartbeat
-from clearhead.train.ranks import Ranks, launched
+from clearhead.train.ranks import Ranks, launched, settle, whole
 from clearhead.train.recipe import Training
 
 STUCK = timedelta(minutes=10)  # a collective that takes so long though everybody lives will never end
@@ -71,6 +71,15 @@ def shard(model: Model, settings: Training, ranks: Ranks) -> Model:
     fully_shard(model, mesh=mesh, mp_policy=reduce)
     register_fsdp_forward_method(model, "states")  # losses read the states, and the head's weight beside them
     return model
+
+
+@torch.no_grad()
+def gather(model: nn.Module, into: Model) -> Model:
+    """Fill a model that is not sharded with the weights of one that is; every rank calls this, and gets the whole."""
+    settle(model)
+    for part, param in zip(model.parameters(), into.parameters(), strict=True):
+        param.copy_(whole(part))
+    return into
 
 
 def _blocks(model: Model) -> list[nn.Module]:

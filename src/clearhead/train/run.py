@@ -27,7 +27,7 @@ from clearhead.train.checkpoint import Checkpoints, Progress
 from clearhead.train.evaluate import evaluate
 from clearhead.train.initial import initialise
 from clearhead.train.loop import Job, fit
-from clearhead.train.parallel import shard
+from clearhead.train.parallel import gather, shard
 from clearhead.train.ranks import Ranks
 from clearhead.train.recipe import Part, Recipe, plain, read_recipe, write_recipe
 from clearhead.train.tracking import Tracker, read_log
@@ -64,11 +64,16 @@ class Run:
 
         def measure(model: nn.Module, step: int) -> dict[str, float]:
             metrics = evaluate(model, self.task, self.valid, settings, ranks)
-            if settings.metric not in metrics and ranks.size == 1:  # one that takes answers, and with them time
-                metrics |= self.task.score(fresh(model, self.config, self.task), self.held_out())
-            return metrics
+            return metrics if settings.metric in metrics else metrics | self._scores(model, ranks)
 
         return Job(self.task, model, self.train, settings, self.recipe.seed, self.folder, measure, trackers, shown)
+
+    def _scores(self, model: nn.Module, ranks: Ranks) -> dict[str, float]:
+        """The metrics that take answers, and with them time: the first rank gives them, with a whole model."""
+        if ranks.size > 1:
+            model = gather(model, build(self.config))
+        told = self.task.score(fresh(model, self.config, self.task), self.held_out()) if ranks.first else {}
+        return json.loads(ranks.told(json.dumps(told)))
 
 
 def prepare(recipe: Recipe, base: Path, folder: Path, say: Say = lambda text: None) -> Run:
