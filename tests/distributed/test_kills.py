@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import yaml
 
@@ -97,5 +98,18 @@ def test_a_run_that_is_asked_to_stop_leaves_a_checkpoint_and_goes_on(number, beg
     assert run.process.wait(60) == 128 + number
     assert run.saved() == f"step-{run.step():08d}"
     assert "a checkpoint is written" in run.said() and "Traceback" not in run.said()
+    run.start()
+    check_end(run, whole(LONG))
+
+
+@pytest.mark.slow
+def test_workers_do_not_outlive_their_launcher(begin, whole):
+    run = begin(LONG)
+    assert run.until(lambda: run.step() >= 5)
+    workers = run.workers()
+    run.process.kill()
+    run.process.wait()
+    gone, alive = psutil.wait_procs(workers, timeout=10)
+    assert len(gone) == 2 and not alive
     run.start()
     check_end(run, whole(LONG))

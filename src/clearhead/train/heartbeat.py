@@ -18,6 +18,7 @@ from typing import Any
 
 BEAT = 1.0  # seconds
 SILENT = 15  # beats without a sign of life, after which a rank is lost
+GONE = 3  # beats that the store may miss: it lives with the launcher, and a broken connection to it stays broken
 LATE = 120  # beats that a rank may take to its first one: programs load at different speeds
 LEFT = b"left"
 
@@ -59,9 +60,9 @@ class Heartbeat:
                     silent[other] = silent[other] + 1 if said == heard[other] != LEFT else 0
                     heard[other] = said
                 unanswered = 0
-            except RuntimeError:  # the process that launched this one holds the store
+            except RuntimeError:
                 unanswered += 1
-            if unanswered >= SILENT:
+            if unanswered >= GONE:
                 _give_up("the launcher of this run has gone")
             for other, count in silent.items():
                 if count >= (SILENT if heard[other] else LATE):

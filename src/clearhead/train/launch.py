@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from uuid import uuid4
 
+import torch
 from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
@@ -28,7 +28,7 @@ def launch(command: Sequence[str], processes: int, folder: Path, say: Callable[[
     as it gets on in between; one that fails ATTEMPTS times without a new checkpoint has a fault that will not go away.
     """
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)  # what matters is said below
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // processes)))
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, torch.get_num_threads() // processes)))
     failed, reached = 0, _newest(folder)
     while True:
         try:
@@ -71,4 +71,4 @@ def _newest(folder: Path) -> str:
 
 def _end(failure: ProcessFailure) -> str:
     code = failure.exitcode
-    return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+    return f"was ended by {failure.signal_name()}" if code < 0 else f"ended with exit code {code}"
