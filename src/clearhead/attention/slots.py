@@ -113,8 +113,10 @@ class Slots(_Rectangles):
     @property
     def used(self) -> int | None:
         """How many places everybody sees, if all see just the first so many; None where they differ."""
-        first = int(self.lengths[0]) if self.num_sequences else 0
-        return first if self.width == 1 and bool((self.lengths == first).all()) else None
+        if self.width > 1 or not self.num_sequences:
+            return None
+        first = int(self.lengths[0])
+        return first if bool((self.lengths == first).all() and self.seen[:, 0, :first].all()) else None
 
     def table(self) -> Tensor:
         """What is added to the scores of each hypothesis, (B, W, S): 0 for its own tokens, -inf for all others."""

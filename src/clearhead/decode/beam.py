@@ -91,7 +91,7 @@ def search(
 
         ready = done.ready(running[:, 0], length, beam)
         for i in np.flatnonzero(ready):
-            yield int(numbers[i]), done.best(int(i), beam.nbest, rules.ends)
+            yield int(numbers[i]), done.best(int(i), beam.nbest, rules)
         places = stay(ready)
         if not len(places):
             return
@@ -181,12 +181,12 @@ class Finished:
         self._scores, self._ids = self._scores[places], self._ids[places]
         self._lengths, self._real = self._lengths[places], self._real[places]
 
-    def best(self, sequence: int, count: int, ends: tuple[int, ...]) -> list[Found]:
+    def best(self, sequence: int, count: int, rules: Rules) -> list[Found]:
         """The best hypotheses of one sequence."""
         result: list[Found] = []
         for rank in range(count):
             ids = self._ids[sequence, rank, : self._lengths[sequence, rank]].tolist()
             if self._real[sequence, rank] or not rank:
-                ended = bool(ids) and ids[-1] in ends
-                result.append(Found(tuple(ids), float(self._scores[sequence, rank]), ended))
+                score = float(self._scores[sequence, rank])
+                result.append(Found(tuple(ids), score, rules.ended(ids, self._max_new)))
         return result

@@ -71,7 +71,7 @@ def generate(
             ids[number].append(token)
             sums[number] += score
         for i in batch:
-            ended = ids[i][-1] in writer.defaults.rules.ends
+            ended = writer.defaults.rules.ended(ids[i], limits[i])
             seed = draws[i].seed if draws[i].temperature > 0 else None
             mean = sums[i] / len(ids[i])
             results[i] = Generation(prompts[i], _text(writer, rows[i], ids[i]), tuple(ids[i]), mean, ended, seed)

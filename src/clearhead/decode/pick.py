@@ -61,22 +61,25 @@ class Picker:
         return tokens
 
     def _draw(self, scores: Tensor, step: int, rows: np.ndarray) -> Tensor:
+        """By the sum of chances in the order of the vocabulary, whatever else the batch asks for."""
         device, V = scores.device, scores.shape[1]
         top_k = np.where(self._top_k[rows] == 0, V, np.minimum(self._top_k[rows], V))
-        most, top_p = int(top_k.max()), torch.from_numpy(self._top_p[rows]).to(device).unsqueeze(1)
-        if most < V or bool((top_p < 1.0).any()):
-            scores, words = scores.topk(most)  # the likeliest first
-        else:
-            words = None
-        warmth = torch.from_numpy(self._temperature[rows]).to(device).unsqueeze(1)
-        limit = torch.from_numpy(top_k).to(device).unsqueeze(1)
-        if words is not None:
-            scores = scores.masked_fill(torch.arange(most, device=device) >= limit, float("-inf"))
-        chances = torch.softmax(scores.double() / warmth, dim=1)  # (R, n)
-        sums = chances.cumsum(1)
-        if words is not None:
-            chances = chances.masked_fill(sums - chances >= top_p, 0.0)  # those before it make up top_p already
-            sums = chances.cumsum(1)
+        warmth, limit, mass = (
+            torch.from_numpy(x).to(device).unsqueeze(1) for x in (self._temperature[rows], top_k, self._top_p[rows])
+        )
+        scores = scores.double() / warmth
+        if bool((top_k < V).any() or (self._top_p[rows] < 1.0).any()):
+            most = V if bool(((top_k == V) & (self._top_p[rows] < 1.0)).any()) else int(top_k[top_k < V].max())
+            best = scores.topk(most).values  # (R, n), the likeliest first
+            last = best.gather(1, (limit - 1).clamp_max(most - 1))  # the least that top_k lets in
+            chances = torch.softmax(best.masked_fill(best < last, float("-inf")), dim=1)
+            before = chances.cumsum(1) - chances
+            kept = (before < mass).sum(1, keepdim=True)  # those before it do not make up top_p yet
+            least = torch.maximum(
+                torch.where(limit < V, last, float("-inf")),
+                torch.where(mass < 1.0, best.gather(1, kept - 1), float("-inf")),
+            )
+            scores = scores.masked_fill(scores < least, float("-inf"))
+        sums = torch.softmax(scores, dim=1).cumsum(1)
         aim = torch.from_numpy(self._chance[rows, step]).to(device).unsqueeze(1) * sums[:, -1:]
-        at = torch.searchsorted(sums, aim, right=True).clamp_max(sums.shape[1] - 1)  # (R, 1)
-        return (at if words is None else words.gather(1, at)).squeeze(1)
+        return torch.searchsorted(sums, aim, right=True).clamp_max(V - 1).squeeze(1)

@@ -42,6 +42,11 @@ class Rules:
     no_repeat: int = 0  # runs of so many tokens are written once
     repetition: float = 1.0  # what the score of a token that was there already is divided by (Keskar et al. 2019)
 
+    def ended(self, ids: Sequence[int], limit: int) -> bool:
+        """Did a text end by itself? One that was made to end at its limit did not."""
+        forced = bool(self.forced_last) and len(ids) >= limit
+        return len(ids) > 0 and ids[-1] in self.ends and not forced
+
     @property
     def needs_history(self) -> bool:
         """Does what may come next depend on what was written?"""

@@ -45,6 +45,8 @@ def start(model: Model, ids: Tensor, layout: Layout) -> State:
     if not isinstance(model.head, Vocabulary) or model.decoder is None:
         kind = "no decoder" if model.decoder is None else "no head that scores words"
         raise ValueError(f"this model cannot write: it has {kind}; load a language model or a translator")
+    if model.training:
+        raise ValueError("the model is in training mode, where dropout falsifies what it writes: call `model.eval()`")
     if isinstance(model.decoder, RecurrentDecoder):
         return RecurrentState(model, model.decoder, model.head, ids, layout)
     return TransformerState(model, model.decoder, model.head, ids, layout)

@@ -108,7 +108,7 @@ class Writer:
                 sums[number] += score
         for number, tokens in enumerate(written):
             score = sums[number] / float(len(tokens)) ** beam.length_penalty
-            found[number] = [Found(tuple(tokens), score, tokens[-1] in rules.ends)]
+            found[number] = [Found(tuple(tokens), score, rules.ended(tokens, max_new))]
         return found
 
     def inputs(self, sources: Sequence[Sequence[int]]) -> tuple[Tensor, Layout, Tensor, list[list[int]]]:

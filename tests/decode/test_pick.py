@@ -1,0 +1,92 @@
+"""Chance: each request's own, and as likely as the model says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from clearhead.decode import Sampling, start
+from clearhead.decode.pick import Picker
+from clearhead.decode.roll import roll
+from tests.decode.cases import sources, writer
+
+DRAWS = 20_000
+
+
+def chances(scores: torch.Tensor, temperature: float, top_k: int, top_p: float) -> np.ndarray:
+    """The exact probabilities, by the book: warm, cut to the likeliest, cut to the mass, and normalise."""
+    p = torch.softmax(scores.double() / temperature, 0)
+    order = p.argsort(descending=True)
+    if top_k:
+        p[order[top_k:]] = 0.0
+        p /= p.sum()
+    before = p[order].cumsum(0) - p[order]
+    p[order[before >= top_p]] = 0.0
+    return (p / p.sum()).numpy()
+
+
+@pytest.mark.parametrize(
+    ("temperature", "top_k", "top_p"), [(1.0, 0, 1.0), (0.7, 0, 1.0), (1.3, 5, 1.0), (1.0, 0, 0.6), (0.9, 12, 0.8)]
+)
+def test_tokens_are_as_likely_as_they_should_be(temperature, top_k, top_p):
+    torch.manual_seed(3)
+    scores = torch.randn(30) * 1.5
+    want = chances(scores, temperature, top_k, top_p)
+    settings = [Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=s) for s in range(DRAWS)]
+    tokens = Picker(settings, 1).pick(scores.expand(DRAWS, -1).clone(), 0, np.arange(DRAWS)).numpy()
+    counts = np.bincount(tokens, minlength=30)
+    assert not counts[want == 0].any()  # what was cut is never drawn
+    assert chisquare(counts[want > 0], want[want > 0] * DRAWS).pvalue > 1e-3
+
+
+@given(st.integers(0, 2**64 - 1), st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=1, max_size=5), st.integers(0, 3))
+def test_mixed_requests_draw_each_its_own(seed, warm, step):
+    torch.manual_seed(0)
+    scores = torch.randn(len(warm), 50)
+    settings = [Sampling(temperature=t, top_k=7 * i, top_p=1.0 - i / 10, seed=seed) for i, t in enumerate(warm)]
+    together = Picker(settings, 4).pick(scores.clone(), step, np.arange(len(warm)))
+    for i, setting in enumerate(settings):
+        alone = Picker([setting], 9).pick(scores[i : i + 1].clone(), step, np.array([0]))
+        assert alone.item() == together[i].item()
+        if setting.temperature == 0:
+            assert together[i] == scores[i].argmax()
+
+
+def run(rows: list[list[int]], settings: list[Sampling]) -> list[list[int]]:
+    model = writer("gpt2")
+    with torch.inference_mode():
+        ids, layout, first, prompts = model.inputs(rows)
+        out: list[list[int]] = [[] for _ in rows]
+        for step in roll(
+            start(model.model, ids, layout), first, model.defaults.rules, settings, [8] * len(rows), prompts
+        ):
+            for i, token in zip(step.sequences, step.tokens, strict=True):
+                out[i].append(int(token))
+    return out
+
+
+def test_a_request_gives_the_same_alone_and_in_any_batch():
+    rows = sources(12)
+    settings = [Sampling(temperature=1.0, top_k=0 if i % 2 else 20, seed=i * 7919) for i in range(12)]
+    alone = [run([row], [setting])[0] for row, setting in zip(rows, settings, strict=True)]
+    assert run(rows, settings) == alone
+    turned = list(range(11, -1, -1))
+    assert run([rows[i] for i in turned], [settings[i] for i in turned]) == [alone[i] for i in turned]
+    other = [Sampling(temperature=1.0, seed=s.seed + 1) for s in settings]
+    assert run(rows, other) != alone
+
+
+def test_settings_that_cannot_be_are_told():
+    for wrong, words in (
+        ({"temperature": -1.0}, "a temperature of -1.0"),
+        ({"temperature": float("nan")}, "a temperature of nan"),
+        ({"top_k": -1}, "the -1 likeliest"),
+        ({"top_p": 0.0}, "make up 0.0 of the probability"),
+        ({"seed": -3}, "seed -3"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            Sampling(**wrong)
