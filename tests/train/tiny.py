@@ -8,7 +8,7 @@ from typing import Any
 
 from clearhead.train import Recipe, make_recipe
 
-WORDS = "ba be bi bo bu da de di do du ka ke ki ko ku".split()
+WORDS = ["ba", "be", "bi", "bo", "bu", "da", "de", "di", "do", "du", "ka", "ke", "ki", "ko", "ku"]
 
 
 def texts(folder: Path, count: int = 80) -> None:
