@@ -14,6 +14,11 @@ from clearhead.train.recipe import Optimiser
 from tests.train.tiny import recipe, texts
 
 
+@pytest.fixture(autouse=True)
+def _one_thread(_seed) -> None:
+    torch.set_num_threads(1)  # such small models are slower in two
+
+
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory) -> Path:
     """The texts, and the folder of a run that has not trained yet: copied, never changed."""

@@ -1,0 +1,95 @@
+"""Signals as wishes: noted, granted, and the second one at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+
+import pytest
+
+from clearhead.train.stop import Broken, Stop, Stopped, leaving
+
+
+def send(number: int) -> None:
+    os.kill(os.getpid(), number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_first_signal_is_noted_and_nothing_else(number):
+    before = signal.getsignal(number)
+    with Stop() as stop:
+        assert stop.wanted == 0
+        send(number)
+        assert stop.wanted == number
+    assert signal.getsignal(number) is before
+
+
+def test_where_a_launcher_stands_above_a_second_signal_says_nothing_new():
+    with Stop(launched=True) as stop:
+        send(signal.SIGTERM)
+        send(signal.SIGINT)
+        assert stop.wanted == signal.SIGTERM
+        with stop.breaking():
+            send(signal.SIGTERM)
+
+
+def run(code: str) -> subprocess.CompletedProcess[str]:
+    head = "import os, signal\nfrom clearhead.train.stop import *\ndef send(n): os.kill(os.getpid(), n)\n"
+    return subprocess.run([sys.executable, "-c", head + textwrap.dedent(code)], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_second_signal_ends_the_process_at_once(number):
+    done = run(
+        f"with Stop():\n    send({int(number)})\n    print('here', flush=True)\n    send({int(number)})\n    print('not here')"
+    )
+    assert done.returncode == -number
+    assert done.stdout == "here\n"
+
+
+def test_what_can_be_done_again_is_broken_off():
+    with Stop() as stop:
+        with pytest.raises(Broken), stop.breaking():
+            send(signal.SIGTERM)
+        assert stop.wanted == signal.SIGTERM
+        with pytest.raises(Broken), stop.breaking():
+            pytest.fail("a signal that came before breaks it off too")
+
+
+def test_after_the_block_a_signal_is_only_noted():
+    with Stop() as stop:
+        with stop.breaking():
+            pass
+        send(signal.SIGINT)
+        assert stop.wanted == signal.SIGINT
+
+
+def test_another_thread_listens_to_nothing_and_works_all_the_same():
+    wanted = []
+
+    def work() -> None:
+        with Stop() as stop:
+            wanted.append(stop.wanted)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert wanted == [0]
+
+
+def test_leaving_ends_the_process_and_cleans_up():
+    done = run("with leaving():\n    try:\n        send(signal.SIGTERM)\n    finally:\n        print('clean')")
+    assert (done.returncode, done.stdout) == (143, "clean\n")
+    before = signal.getsignal(signal.SIGTERM)
+    with leaving():
+        assert signal.getsignal(signal.SIGTERM) is not before
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_what_is_said():
+    stopped = Stopped(1234, signal.SIGINT)
+    assert str(stopped) == "stopped after step 1,234" and stopped.signal == 2
