@@ -14,6 +14,8 @@ import numpy.typing as npt
 
 Integers = npt.NDArray[np.int64]
 
+logging.getLogger("absl").setLevel(logging.ERROR)  # Grain says that it misses JAX, which nothing here uses
+
 
 @dataclass(frozen=True, eq=False)
 class Batches:
@@ -99,7 +101,6 @@ def divide(lengths: Sequence[int] | Integers, parts: int) -> list[slice]:
 
 @lru_cache(maxsize=1)
 def _index_shuffle() -> Any:
-    logging.getLogger("absl").setLevel(logging.ERROR)  # it misses JAX, which nothing here uses
     from grain.experimental import index_shuffle
 
     return index_shuffle
