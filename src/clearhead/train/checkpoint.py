@@ -185,8 +185,18 @@ def _told(what: str) -> Generator[None]:
             warnings.simplefilter("ignore")  # torch's word that a single process writes alone
             yield
     except CheckpointException as error:
-        reasons = dict.fromkeys(f"{cause}" for cause, _ in error.failures.values())
+        reasons = dict.fromkeys(str(_reason(cause)) for cause, _ in error.failures.values())
         raise ValueError(f"{what}: {'; '.join(reasons)}") from error
+
+
+def _reason(error: BaseException) -> BaseException:
+    """The system's error behind one of torch's, such as a full disk; else that one."""
+    found: BaseException | None = error
+    while found is not None:
+        if isinstance(found, OSError):
+            return found
+        found = found.__cause__ or found.__context__
+    return error
 
 
 ALLOWED = {
