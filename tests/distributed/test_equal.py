@@ -28,7 +28,7 @@ from tests.distributed.together import together
 SIZES = (1, 2, 4)
 PAIRS = [(a, b) for a in SIZES for b in SIZES]
 ORDINARY = {(2, 1), (1, 2)}
-NEAR = 1e-6  # relative; worst seen over 50 steps: 2.3e-7 of a loss, 3.4e-7 of a norm
+NEAR = 1e-6  # relative; worst seen in this file: 1.7e-7 of a loss, 1.8e-7 of a norm
 
 
 def digests(tensors: dict[str, torch.Tensor]) -> dict[str, str]:
@@ -155,9 +155,9 @@ def test_a_translator_is_trained_and_scored_in_several_processes(tmp_path):
 
 
 def test_bfloat16_products_in_several_processes(tmp_path):
-    """Gradients are added in float32: what differs is only where products are rounded. Worst seen: 1e-3."""
+    """Gradients are added in float32: what differs is only where products are rounded. Worst seen: 4.8e-4, of a norm."""
     values = tiny(tmp_path, steps=6, dtype="bfloat16", evaluate_every=3)
-    check_equal(*run_both(values, tmp_path, "short"), near=1e-2)
+    check_equal(*run_both(values, tmp_path, "short"), near=1e-3)
 
 
 def lose_finiteness(ranks: Ranks, values: dict[str, Any], base: Path, folder: Path) -> tuple[str, bool]:
