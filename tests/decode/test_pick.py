@@ -37,7 +37,7 @@ def test_tokens_are_as_likely_as_they_should_be(temperature, top_k, top_p):
     scores = torch.randn(30) * 1.5
     want = chances(scores, temperature, top_k, top_p)
     settings = [Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=s) for s in range(DRAWS)]
-    tokens = Picker(settings, 1).pick(scores.expand(DRAWS, -1).clone(), 0, np.arange(DRAWS)).numpy()
+    tokens = Picker(settings, 1).pick(scores.expand(DRAWS, -1).clone(), 0, np.arange(DRAWS))[0].numpy()
     counts = np.bincount(tokens, minlength=30)
     assert not counts[want == 0].any()  # what was cut is never drawn
     assert chisquare(counts[want > 0], want[want > 0] * DRAWS).pvalue > 1e-3
@@ -48,9 +48,9 @@ def test_mixed_requests_draw_each_its_own(seed, warm, step):
     torch.manual_seed(0)
     scores = torch.randn(len(warm), 50)
     settings = [Sampling(temperature=t, top_k=7 * i, top_p=1.0 - i / 10, seed=seed) for i, t in enumerate(warm)]
-    together = Picker(settings, 4).pick(scores.clone(), step, np.arange(len(warm)))
+    together = Picker(settings, 4).pick(scores.clone(), step, np.arange(len(warm)))[0]
     for i, setting in enumerate(settings):
-        alone = Picker([setting], 9).pick(scores[i : i + 1].clone(), step, np.array([0]))
+        alone = Picker([setting], 9).pick(scores[i : i + 1].clone(), step, np.array([0]))[0]
         assert alone.item() == together[i].item()
         if setting.temperature == 0:
             assert together[i] == scores[i].argmax()

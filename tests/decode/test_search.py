@@ -74,13 +74,17 @@ def test_places_are_filled_from_behind(ready):
 def test_the_best_are_those_of_a_full_sort(B, W, V, count, one, seed):
     torch.manual_seed(seed)
     per = 1 if one else W
-    count = min(count, V)
-    scores, base = torch.randn(B * per, V), torch.randn(B, W)
-    value, of, word = best(scores, base, count)
-    whole = (scores.view(B, per, V) + base.unsqueeze(2)).flatten(1)  # (B, W V)
-    want = whole.topk(count)
-    torch.testing.assert_close(value, want.values)
-    torch.testing.assert_close(whole.gather(1, of * V + word), value)
+    scores, base = torch.randn(B * per, V) * 3, torch.randn(B, W)
+    banned = None if seed % 2 else torch.tensor([0, V // 2])
+    count = min(count, V - 2)
+    logs = torch.log_softmax(scores, 1)
+    if banned is not None:
+        logs[:, banned] = float("-inf")  # after the sum: banned words keep their share
+    whole = (logs.view(B, per, V) + base.unsqueeze(2)).flatten(1)  # (B, W V)
+    for told, normal, words in ((scores.clone(), False, banned), (logs, True, None)):
+        value, of, word = best(told, base, count, banned=words, normal=normal)
+        torch.testing.assert_close(value, whole.topk(count).values, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(whole.gather(1, of * V + word), value, atol=1e-5, rtol=1e-5)
 
 
 @settings(max_examples=6)

@@ -43,6 +43,8 @@ class _Rectangles:
         """Keys and values of all places, (B, G, S, K) each, where they lie."""
         pair = self._held[layer]
         assert pair is not None, f"layer {layer} was read before it was written"
+        if len(pair[0]) == self.num_sequences:
+            return pair
         return pair[0][: self.num_sequences], pair[1][: self.num_sequences]
 
     def read(self, layer: int) -> tuple[Tensor, Tensor]:
@@ -104,19 +106,13 @@ class Slots(_Rectangles):
         self.seen = np.zeros((num_sequences, 1, 0), dtype=bool)  # (B, W, S): which places belong to whom
         self._new = np.zeros((num_sequences, 1), dtype=np.int64)  # (B, W): the places of this step's tokens
         self._rows: Tensor | None = None
+        self._same: int | None = None  # the place of this step's tokens, if it is the same in every sequence
+        self.used: int | None = None  # how many places everybody sees, if all see just the first so many
 
     @property
     def width(self) -> int:
         """W, the hypotheses of each sequence."""
         return self.seen.shape[1]
-
-    @property
-    def used(self) -> int | None:
-        """How many places everybody sees, if all see just the first so many; None where they differ."""
-        if self.width > 1 or not self.num_sequences:
-            return None
-        first = int(self.lengths[0])
-        return first if bool((self.lengths == first).all() and self.seen[:, 0, :first].all()) else None
 
     def table(self) -> Tensor:
         """What is added to the scores of each hypothesis, (B, W, S): 0 for its own tokens, -inf for all others."""
@@ -148,6 +144,10 @@ class Slots(_Rectangles):
         at = self.lengths
         self.positions[of, self._new] = at[:, None]
         self.lengths, self._rows = at + 1, None
+        place, count = int(self._new[0, 0]), int(self.lengths[0])
+        self._same = place if W == 1 and bool((self._new == place).all()) else None
+        alike = self._same is not None and bool((self.lengths == count).all() and self.seen[:, 0, :count].all())
+        self.used = count if alike else None
         return at
 
     def write(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -158,6 +158,10 @@ class Slots(_Rectangles):
     def set(self, layer: int, k: Tensor, v: Tensor) -> None:
         """Store them and return nothing."""
         held = self._room(layer, k, v)
+        if self._same is not None:
+            for x, new in zip(held, (k, v), strict=True):
+                x[: self.num_sequences, :, self._same].copy_(new)
+            return
         if self._rows is None:  # of (B G S, K), for each token and head
             B, (G, S) = np.arange(self.num_sequences)[:, None, None], held[0].shape[1:3]
             rows = (B * G + np.arange(G)) * S + self._new[:, :, None]  # (B, W, G)

@@ -65,7 +65,7 @@ def search(
     ids = first
     keeper: Keeper | None = None
     for step in range(max_new):
-        scores = torch.log_softmax(state.step(ids).float(), dim=1)  # (B W, V); (B, V) at first
+        scores = state.step(ids)  # (B W, V); (B, V) at first
         device, V = scores.device, scores.shape[1]
         if keeper is None:
             keeper = Keeper(rules, V, device)
@@ -74,8 +74,13 @@ def search(
         length, per = step + 1, len(scores) // len(numbers)
         sizes = [len(prompts[i]) for i in numbers.tolist() for _ in range(per)]
         last = np.full(len(scores), length == max_new)
-        keeper.keep(scores, step, sizes, last, Past(numbers, prompts, written[:, :per, :step]))
-        found = best(scores, torch.from_numpy(running).to(device), keep)
+        base = torch.from_numpy(running).to(device)
+        if keeper.is_plain(step, sizes, last):
+            found = best(scores, base, keep, banned=keeper.banned(step))
+        else:
+            scores = torch.log_softmax(scores.float(), dim=1)
+            keeper.keep(scores, step, sizes, last, Past(numbers, prompts, written[:, :per, :step]))
+            found = best(scores, base, keep, normal=True)
         values, parents, words = (x.cpu().numpy() for x in found)  # (B, keep), the best first
 
         hits = np.isin(words, rules.ends) | (length == max_new)

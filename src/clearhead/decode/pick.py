@@ -48,17 +48,24 @@ class Picker:
             if draws[i]:
                 self._chance[i] = np.random.Generator(np.random.Philox(key=sampling.seed)).random(max_new)
 
-    def pick(self, scores: Tensor, step: int, rows: np.ndarray) -> Tensor:
-        """One token for each of the scores (R, V); row i belongs to request `rows[i]`."""
+    def pick(
+        self, scores: Tensor, step: int, rows: np.ndarray, *, banned: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """A token for each of the scores (R, V), with its log-probability; row i belongs to request `rows[i]`.
+
+        `banned` words are not chosen; their scores are overwritten.
+        """
         drawn = np.flatnonzero(self._temperature[rows] > 0)
-        if len(drawn) < len(rows):
-            tokens = best(scores, scores.new_zeros(len(rows), 1), 1)[2].squeeze(1)
-        else:
-            tokens = torch.empty(len(rows), dtype=torch.int64, device=scores.device)
-        if len(drawn):
-            where = torch.from_numpy(drawn).to(scores.device)
-            tokens[where] = self._draw(scores[where], step, rows[drawn])
-        return tokens
+        if not len(drawn):
+            value, _, word = best(scores, scores.new_zeros(len(rows), 1, dtype=torch.float32), 1, banned=banned)
+            return word.squeeze(1), value.squeeze(1)
+        sums = scores.float().logsumexp(1)
+        if banned is not None:
+            scores.index_fill_(1, banned, float("-inf"))
+        tokens = scores.argmax(1)
+        where = torch.from_numpy(drawn).to(scores.device)
+        tokens[where] = self._draw(scores[where], step, rows[drawn])
+        return tokens, scores.gather(1, tokens.unsqueeze(1)).squeeze(1).float() - sums
 
     def _draw(self, scores: Tensor, step: int, rows: np.ndarray) -> Tensor:
         """By the sum of chances in the order of the vocabulary, whatever else the batch asks for."""

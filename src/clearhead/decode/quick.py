@@ -52,12 +52,15 @@ class Packed:
     bias: Tensor | None
 
     @staticmethod
-    def of(*layers: nn.Linear, rows: int) -> Packed:
+    def of(first: nn.Linear, *more: nn.Linear, rows: int) -> Packed:
         """The layers' weights joined; `rows` is about how many rows they will multiply."""
-        weight = torch.cat([layer.weight.detach() for layer in layers])
+        layers = (first, *more)
+        weight = torch.cat([layer.weight for layer in layers]) if more else first.weight
         biases: list[Tensor | None] = [layer.bias for layer in layers]
         joined = [b.detach() for b in biases if b is not None]
-        return Packed(torch.ops.mkldnn._reorder_linear_weight(weight, rows), torch.cat(joined) if joined else None)
+        return Packed(
+            torch.ops.mkldnn._reorder_linear_weight(weight.detach(), rows), torch.cat(joined) if joined else None
+        )
 
     def __call__(self, x: Tensor, activation: str | None = None, add: Tensor | None = None) -> Tensor:
         return fused(x, self.weight, self.bias, activation, add)
@@ -82,22 +85,20 @@ class Attention:
         self.scale = scale
 
     def query(self, q: Tensor, rotate: Rotate | None) -> Tensor:
-        """(R, H K) to (R, H, K), normed and turned."""
-        q = q.unflatten(1, (self.heads, self.width))
+        """Queries (R, H, K), normed and turned."""
         q = q if self.query_norm is None else self.query_norm(q)
         return q if rotate is None else rotate(q)
 
     def key(self, k: Tensor, rotate: Rotate | None) -> Tensor:
         """The same for keys, (R, G, K)."""
-        k = k.unflatten(1, (self.groups, self.width))
         k = k if self.key_norm is None else self.key_norm(k)
         return k if rotate is None else rotate(k)
 
     def remember(self, layer: int, memory: Tensor, held: Memory) -> None:
         """Make the keys and values of a context, once."""
         assert self.context is not None
-        k, v = self.context(memory).chunk(2, dim=1)
-        held.put(layer, self.key(k, None), v.unflatten(1, (self.groups, self.width)))
+        parts = self.context(memory).view(len(memory), -1, self.width)  # (M, 2 G, K)
+        held.put(layer, self.key(parts[:, : self.groups], None), parts[:, self.groups :])
 
     def spread(self, table: Tensor, width: int = 1) -> Tensor:
         """What is added to scores, (B, 1 or H, 1 or W, S), as `gather` wants it; `width` is W where the table has 1."""
@@ -114,6 +115,9 @@ class Attention:
     def gather(self, q: Tensor, k: Tensor, v: Tensor, table: Tensor | None) -> Tensor:
         """Queries (R, H, K) over places (B, G, S, K): (R, H K)."""
         B, G = k.shape[:2]
+        if len(q) == B and self.heads == G:
+            out = F.scaled_dot_product_attention(q.unsqueeze(2), k, v, attn_mask=table, scale=self.scale)
+            return out.view(B, -1)
         q = q.view(B, -1, G, self.heads // G, self.width)  # (B, W, G, H/G, K)
         W, shared = q.shape[1], q.shape[3]
         q = q.permute(0, 2, 1, 3, 4).flatten(2, 3)  # (B, G, W H/G, K)
@@ -132,12 +136,12 @@ class Layer:
         feedforward = block.feedforward
         assert isinstance(feedforward, FeedForward | Gated)
         self.norm_first = block.norm_first
-        self.norms: list[nn.Module] = [block.attention_norm, block.feedforward_norm]
+        self.norms = [_norm(block.attention_norm), _norm(block.feedforward_norm)]
         self.attention = Attention(block.attention, cross=False, rows=rows)
         self.cross: Attention | None = None
         if block.cross is not None and block.cross_norm is not None:
             self.cross = Attention(block.cross, cross=True, rows=rows)
-            self.norms.insert(1, block.cross_norm)
+            self.norms.insert(1, _norm(block.cross_norm))
         self.activation = feedforward.activation
         self.up = Packed.of(feedforward.up, rows=rows)
         self.gate = Packed.of(feedforward.gate, rows=rows) if isinstance(feedforward, Gated) else None
@@ -149,9 +153,10 @@ class Layer:
     ) -> Tensor:  # fmt: skip
         """One token of each hypothesis, (R, D) to (R, D)."""
         first, attention = self.norm_first, self.attention
-        parts = attention.inputs(self.norms[0](x) if first else x)
-        q, k, v = parts.split([n * attention.width for n in (attention.heads, attention.groups, attention.groups)], 1)
-        slots.set(number, attention.key(k, rotate), v.unflatten(1, (attention.groups, attention.width)))
+        heads, groups = attention.heads, attention.groups
+        parts = attention.inputs(self.norms[0](x) if first else x).view(len(x), -1, attention.width)  # (R, H + 2 G, K)
+        q, k, v = parts[:, :heads], parts[:, heads : heads + groups], parts[:, heads + groups :]
+        slots.set(number, attention.key(k, rotate), v)
         keys, values = slots.places(number)
         if table is None:  # all that is used is seen
             keys, values = keys[:, :, : slots.used], values[:, :, : slots.used]
@@ -159,7 +164,8 @@ class Layer:
         x = x if first else self.norms[0](x)
         if self.cross is not None and context is not None:
             held, beyond = context
-            q = self.cross.query(self.cross.inputs(self.norms[1](x) if first else x), None)
+            q = self.cross.inputs(self.norms[1](x) if first else x).view(len(x), -1, self.cross.width)
+            q = self.cross.query(q, None)
             x = self.cross.output(self.cross.gather(q, *held.places(number), beyond), add=x)
             x = x if first else self.norms[1](x)
         h = self.norms[-1](x) if first else x
@@ -169,6 +175,14 @@ class Layer:
             h = self.gate(h, self.activation) * self.up(h)
         x = self.down(h, add=x)
         return x if first else self.norms[-1](x)
+
+
+def _norm(norm: nn.Module) -> Norm:
+    """A norm without the way through the module."""
+    if type(norm) is not nn.LayerNorm:
+        return norm
+    shape, weight, bias, eps = norm.normalized_shape, norm.weight, norm.bias, norm.eps
+    return lambda x: torch.layer_norm(x, shape, weight, bias, eps)
 
 
 class Quick:

@@ -40,16 +40,19 @@ def roll(
     ids, keeper = first, None
     written = np.zeros((len(first), 1, 32), dtype=np.int64)
     for step in range(int(limits.max(initial=0))):
-        logits = state.step(ids).float()  # (R, V)
+        scores = state.step(ids)  # (R, V)
         if keeper is None:
-            keeper = Keeper(rules, logits.shape[1], logits.device)
+            keeper = Keeper(rules, scores.shape[1], scores.device)
         last = limits[numbers] == step + 1
         sizes = [len(prompts[i]) for i in numbers.tolist()]
-        sums = logits.logsumexp(1)
-        scores = logits if rules.repetition == 1.0 else logits.clone()
-        keeper.keep(scores, step, sizes, last, Past(numbers, prompts, written[:, :, :step]))
-        tokens = picker.pick(scores, step, numbers)
-        chosen = logits.gather(1, tokens.unsqueeze(1)).squeeze(1) - sums
+        if keeper.is_plain(step, sizes, last):
+            tokens, chosen = picker.pick(scores, step, numbers, banned=keeper.banned(step))
+        else:
+            logits = scores.float()
+            allowed = logits.clone()
+            keeper.keep(allowed, step, sizes, last, Past(numbers, prompts, written[:, :, :step]))
+            tokens, _ = picker.pick(allowed, step, numbers)
+            chosen = logits.gather(1, tokens.unsqueeze(1)).squeeze(1) - logits.logsumexp(1)
         ids = tokens
         picked = tokens.cpu().numpy()
         done = np.isin(picked, rules.ends) | last

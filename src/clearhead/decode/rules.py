@@ -161,10 +161,23 @@ class Keeper:
         self._ends = _columns(rules.ends, device)
         self._first = _columns(rules.forbidden_first, device)
         self._runs = [run for run in rules.forbidden if len(run) > 1]
+        self._banned: dict[tuple[bool, bool], Tensor | None] = {}
 
-    @property
-    def needs_history(self) -> bool:
-        return self._rules.needs_history
+    def is_plain(self, step: int, prompt_sizes: Sequence[int], last: np.ndarray) -> bool:
+        """Do the rules of this step only ban some words, the same in every row? `banned` then says which."""
+        rules = self._rules
+        forces = (step == 0 and rules.forced_first is not None) or (bool(rules.forced_last) and bool(last.any()))
+        early = {n + step < rules.min_len for n in prompt_sizes} if rules.min_len else {False}
+        return not (rules.needs_history or forces or len(early) > 1 or True in early)
+
+    def banned(self, step: int) -> Tensor | None:
+        """The words that no row may write at this step."""
+        early, first = step < self._rules.min_new, step == (0 if self._rules.forced_first is None else 1)
+        if (early, first) not in self._banned:
+            parts = (self._singles, self._ends if early else None, self._first if first else None)
+            named = [part for part in parts if part is not None]
+            self._banned[early, first] = torch.cat(named).unique() if named else None
+        return self._banned[early, first]
 
     def keep(
         self,
@@ -179,7 +192,7 @@ class Keeper:
         `history` gives what each row has read and written, and is asked only where a rule needs it.
         """
         rules = self._rules
-        if self.needs_history:
+        if rules.needs_history:
             for row, tokens in enumerate(history()):
                 self._look_back(scores[row], tokens)
         if self._singles is not None:
