@@ -30,6 +30,7 @@ def train(
         typer.Option(help="A tracker, module:function, called as function(step, numbers). May be repeated."),
     ] = None,
     processes: Annotated[int, typer.Option(help="Processes on this machine, which share the model (FSDP2).")] = 1,
+    device: Annotated[str, typer.Option(help="cpu, cuda or mps; of several processes each takes its own.")] = "cpu",
     as_json: Annotated[bool, typer.Option("--json", help="Tell the end of the run as JSON on stdout.")] = False,
 ) -> None:
     """Train a model. Run again, it goes on where it stopped, to the same bits.
@@ -42,7 +43,7 @@ def train(
     from clearhead.train import NotFinite, Stopped, prepare, read_recipe
     from clearhead.train import train as run_to_end
     from clearhead.train.parallel import Lost, joined
-    from clearhead.train.ranks import Ranks, launched
+    from clearhead.train.ranks import Ranks, launched, own_device
     from clearhead.train.stop import leaving
 
     settings = read_recipe(recipe, change or [])
@@ -60,7 +61,7 @@ def train(
                 run = prepare(settings, recipe.parent, where, lambda text: typer.echo(text, err=True))
             ranks.wait()
             run = prepare(settings, recipe.parent, where)
-            progress = run_to_end(run, ranks, trackers)
+            progress = run_to_end(run, ranks, trackers, device=own_device(device))
     except Stopped as stop:
         if ranks.first:
             typer.echo(f"clearhead: {stop}; a checkpoint is written, the same command goes on from there", err=True)

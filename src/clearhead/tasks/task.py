@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
+import torch
 from torch import Tensor, nn
 
 from clearhead.attention import Layout
@@ -30,6 +31,16 @@ class Batch:
     def num_tokens(self) -> int:
         """All tokens that are read, of source and target."""
         return len(self.ids) + (0 if self.target is None else len(self.target))
+
+    def to(self, device: torch.device) -> Batch:
+        """The same batch with its tensors on `device`."""
+        return Batch(
+            self.ids.to(device),
+            self.layout.to(device),
+            self.labels.to(device),
+            None if self.target is None else self.target.to(device),
+            None if self.target_layout is None else self.target_layout.to(device),
+        )
 
 
 @dataclass(frozen=True)

@@ -25,11 +25,11 @@ def evaluate(
     model.eval()
     ranks, lengths = ranks or Ranks(), task.lengths(columns)
     batches = Batches(lengths, settings.batch_tokens, shuffled=False)
-    total = 0.0
+    total, device = 0.0, next(model.parameters()).device
     for i in range(len(batches)):
         examples = batches.batch(0, i)
         mine = examples[divide(lengths[examples], ranks.size)[ranks.rank]]
-        with precision(settings.dtype):
-            total += float(task.loss(model, task.collate(columns, mine)))
+        with precision(settings.dtype, device):
+            total += float(task.loss(model, task.collate(columns, mine).to(device)))
     loss = ranks.sum([total])[0] / int(task.counts(columns).sum())
     return {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}

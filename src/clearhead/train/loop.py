@@ -131,12 +131,12 @@ def step(
     count = int(job.counts[examples].sum())
     parts = divide(job.lengths[examples], ranks.size * settings.accumulate)
     mine = range(ranks.rank * settings.accumulate, (ranks.rank + 1) * settings.accumulate)
-    total = 0.0
+    total, device = 0.0, next(job.model.parameters()).device
     job.model.train()
     for part in mine:
         torch.manual_seed(_seed(job.seed, number, part))  # dropout follows from the place, not from the past
-        batch = task.collate(job.columns, examples[parts[part]])
-        with precision(settings.dtype):
+        batch = task.collate(job.columns, examples[parts[part]]).to(device)
+        with precision(settings.dtype, device):
             loss = task.loss(job.model, batch) / count
         total += float(loss.detach())
         (loss * ranks.size).backward()  # ranks are averaged, and a sum is due; all go this way, whatever the loss is

@@ -51,6 +51,11 @@ def launched() -> bool:
     return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
+def own_device(name: str) -> str:
+    """The device of this process: of several on one machine, each has the one of its number."""
+    return f"cuda:{os.environ['LOCAL_RANK']}" if launched() and name == "cuda" else name
+
+
 def whole(tensor: Tensor) -> Tensor:
     """A sharded tensor with all its parts; others as they are."""
     full = getattr(tensor, "full_tensor", None)

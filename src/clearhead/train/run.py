@@ -19,6 +19,7 @@ from clearhead.data import Batches, Columns, Row, Rows, open_columns, read_rows,
 from clearhead.data.sets import locate
 from clearhead.files import leftovers, new_folder, write_atomic
 from clearhead.models import ModelConfig, build
+from clearhead.models.precision import choose_device
 from clearhead.models.store import Opened, save_folder
 from clearhead.tasks import TASKS, Task
 from clearhead.text import Tokenizer, train_tokenizer
@@ -56,11 +57,13 @@ class Run:
             else rows_of(data.valid, self.base)
         )
 
-    def job(self, ranks: Ranks, trackers: Sequence[Tracker] = (), *, shown: bool = True) -> Job:
+    def job(
+        self, ranks: Ranks, trackers: Sequence[Tracker] = (), *, device: torch.device | str = "cpu", shown: bool = True
+    ) -> Job:
         """What the loop needs, with a model whose first weights follow from the seed."""
         torch.manual_seed(self.recipe.seed)
         settings = self.recipe.train
-        model = shard(initialise(build(self.config)), settings, ranks)
+        model = shard(initialise(build(self.config)).to(choose_device(device)), settings, ranks)
 
         def measure(model: nn.Module, step: int) -> dict[str, float]:
             metrics = evaluate(model, self.task, self.valid, settings, ranks)
@@ -94,10 +97,17 @@ def prepare(recipe: Recipe, base: Path, folder: Path, say: Say = lambda text: No
     return Run(recipe, folder, task, config, train, valid, base)
 
 
-def train(run: Run, ranks: Ranks | None = None, trackers: Sequence[Tracker] = (), *, shown: bool = True) -> Progress:
+def train(
+    run: Run,
+    ranks: Ranks | None = None,
+    trackers: Sequence[Tracker] = (),
+    *,
+    device: torch.device | str = "cpu",
+    shown: bool = True,
+) -> Progress:
     """Train to the end and write `model/`, the folder that `clearhead.load` and `transformers` open."""
     ranks = ranks or Ranks()
-    job = run.job(ranks, trackers, shown=shown)
+    job = run.job(ranks, trackers, device=device, shown=shown)
     progress = fit(job, ranks)
     if ranks.first:
         finish(run, progress)
