@@ -176,6 +176,17 @@ def main() -> None:
             print(f"\n{name}: {COUNT} sentences, {STEPS} steps")
             for side, seconds in sorted(best.items(), key=lambda item: item[1]):
                 print(f"  {side:22} {seconds * 1e3:8.1f} ms   {COUNT * STEPS / seconds:8,.0f} tokens/s")
+        if args.full:  # as many as `translate` takes at a time
+            many = [text[::-1][1:] + [END] for text in texts] * 8
+            works = {
+                "clearhead": lambda run=clearhead_side(Path(temp) / "model", torch.bfloat16, many): run(1),
+                "transformers": lambda run=transformers_side(model, torch.bfloat16, many): run(1),
+                "ctranslate2": lambda run=ctranslate2_side(Path(temp) / "int8", "int8", args.threads, many): run(1),
+            }
+            best = interleaved(works, 7, budget=60)
+            detail["greedy_512_ms"] = {n: round(t * 1e3, 1) for n, t in best.items()}
+            for short, side in (("hf", "transformers"), ("ct2", "ctranslate2")):
+                detail[f"vs_{short}_greedy_512"] = round(best[side] / best["clearhead"], 2)
     detail["seconds"] = round(time.perf_counter() - begin, 1)
     print("\ntargets:", ", ".join(f"{n} {t}" for n, t in TARGETS.items()))
     print(json.dumps({**result, "detail": detail}))
