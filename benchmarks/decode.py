@@ -167,7 +167,7 @@ def main() -> None:
                 assert same >= 0.9 * len(texts), (other, beam, same)
                 detail[f"same_as_{other.split()[0]}_{name}"] = same
             works = {side: (lambda run=run, beam=beam: run(beam)) for side, run in sides.items()}
-            best = interleaved(works, 15 if args.full else 3, budget=90 if args.full else 12)
+            best = interleaved(works, 15 if args.full else 3, budget=90 if args.full else 9)
             group = {side: min(t for n, t in best.items() if n.startswith(side)) for side in
                      ("clearhead", "transformers", "ctranslate2")}  # fmt: skip
             result[f"vs_hf_{name}"] = round(group["transformers"] / group["clearhead"], 2)
@@ -177,12 +177,13 @@ def main() -> None:
             for side, seconds in sorted(best.items(), key=lambda item: item[1]):
                 print(f"  {side:22} {seconds * 1e3:8.1f} ms   {COUNT * STEPS / seconds:8,.0f} tokens/s")
         if args.full:  # as many as `translate` takes at a time
-            many = [text[::-1][1:] + [END] for text in texts] * 8
-            works = {
-                "clearhead": lambda run=clearhead_side(Path(temp) / "model", torch.bfloat16, many): run(1),
-                "transformers": lambda run=transformers_side(model, torch.bfloat16, many): run(1),
-                "ctranslate2": lambda run=ctranslate2_side(Path(temp) / "int8", "int8", args.threads, many): run(1),
+            many = [[*text[-2::-1], END] for text in texts] * 8
+            more = {
+                "clearhead": clearhead_side(Path(temp) / "model", torch.bfloat16, many),
+                "transformers": transformers_side(model, torch.bfloat16, many),
+                "ctranslate2": ctranslate2_side(Path(temp) / "int8", "int8", args.threads, many),
             }
+            works = {side: (lambda run=run: run(1)) for side, run in more.items()}
             best = interleaved(works, 7, budget=60)
             detail["greedy_512_ms"] = {n: round(t * 1e3, 1) for n, t in best.items()}
             for short, side in (("hf", "transformers"), ("ct2", "ctranslate2")):
