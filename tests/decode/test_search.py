@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from clearhead.decode import Rules, Sampling
 from clearhead.decode.batches import batches
-from clearhead.decode.beam import Beam, search, stay
+from clearhead.decode.beam import Beam, search
 from clearhead.decode.best import best
 from clearhead.decode.roll import roll
+from clearhead.decode.state import stay
 from tests.decode.cases import ours, sources
 
 

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from clearhead.decode.best import best
-from clearhead.decode.rules import EarlyStopping, Keeper, Rules
-from clearhead.decode.state import State
+from clearhead.decode.rules import EarlyStopping, Keeper, Past, Rules
+from clearhead.decode.state import State, stay
 
 _OUT = np.float32(-1.0e9)  # below any hypothesis, above what is forbidden
 
@@ -105,29 +105,6 @@ def search(
         ids = torch.from_numpy(written[:, :, step].reshape(-1)).to(device)
         parents = chosen if per > 1 or W == 1 else np.zeros_like(chosen)
         state.select(places, parents)
-
-
-def stay(ready: np.ndarray) -> np.ndarray:
-    """The places that go on: each that falls empty is taken by the last, so that few move."""
-    alive = np.flatnonzero(~ready)
-    count = len(alive)
-    places = np.arange(count)
-    places[ready[:count]] = alive[alive >= count]
-    return places
-
-
-class Past:
-    """What each row has read and written."""
-
-    def __init__(self, numbers: np.ndarray, prompts: Sequence[Sequence[int]], written: np.ndarray) -> None:
-        self._numbers, self._prompts, self._written = numbers, prompts, written  # (B, rows, step)
-
-    def __call__(self) -> list[np.ndarray]:
-        return [
-            np.concatenate([np.array(self._prompts[number], dtype=np.int64), row])
-            for number, rows in zip(self._numbers, self._written, strict=True)
-            for row in rows
-        ]
 
 
 class Finished:

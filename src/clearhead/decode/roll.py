@@ -9,14 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clearhead.decode.beam import Past, stay
 from clearhead.decode.pick import Picker, Sampling
-from clearhead.decode.rules import Keeper, Rules
-from clearhead.decode.state import State
+from clearhead.decode.rules import Keeper, Past, Rules
+from clearhead.decode.state import State, stay
 
 
 @dataclass(frozen=True)
-class Written:
+class Step:
     """The next token of some sequences."""
 
     sequences: np.ndarray  # (n,)
@@ -32,7 +31,7 @@ def roll(
     samplings: Sequence[Sampling],
     max_new: Sequence[int],
     prompts: Sequence[Sequence[int]],
-) -> Iterator[Written]:
+) -> Iterator[Step]:
     """Step by step; sequence i writes at most `max_new[i]` tokens."""
     numbers = np.arange(len(first))
     limits = np.array(max_new)
@@ -56,7 +55,7 @@ def roll(
         ids = tokens
         picked = tokens.cpu().numpy()
         done = np.isin(picked, rules.ends) | last
-        yield Written(numbers, picked, chosen.cpu().numpy(), done)
+        yield Step(numbers, picked, chosen.cpu().numpy(), done)
         if step + 1 >= written.shape[2]:
             written = np.concatenate([written, np.zeros_like(written)], axis=2)
         written[:, 0, step] = picked

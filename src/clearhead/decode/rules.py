@@ -149,6 +149,20 @@ def _number(told: Mapping[str, Any], name: str, default: Any, *, whole: bool = F
     return value
 
 
+class Past:
+    """What each row has read and written."""
+
+    def __init__(self, numbers: np.ndarray, prompts: Sequence[Sequence[int]], written: np.ndarray) -> None:
+        self._numbers, self._prompts, self._written = numbers, prompts, written  # (B, rows, step)
+
+    def __call__(self) -> list[np.ndarray]:
+        return [
+            np.concatenate([np.array(self._prompts[number], dtype=np.int64), row])
+            for number, rows in zip(self._numbers, self._written, strict=True)
+            for row in rows
+        ]
+
+
 class Keeper:
     """The rules of one batch, applied step by step to scores (R, V) in place."""
 

@@ -52,6 +52,15 @@ def start(model: Model, ids: Tensor, layout: Layout) -> State:
     return TransformerState(model, model.decoder, model.head, ids, layout)
 
 
+def stay(ready: np.ndarray) -> np.ndarray:
+    """The places that go on: each that falls empty is taken by the last, so that few move."""
+    alive = np.flatnonzero(~ready)
+    count = len(alive)
+    places = np.arange(count)
+    places[ready[:count]] = alive[alive >= count]
+    return places
+
+
 class TransformerState:
     """Keys and values of all that was read, in places that no choice of parents moves."""
 
