@@ -292,7 +292,9 @@ def test_a_trained_translator_writes_what_transformers_and_ctranslate2_write(tmp
                                      return_dict_in_generate=True, output_scores=True)  # fmt: skip
             peer += out.sequences[:, 1:].tolist()
             scores += out.sequences_scores.tolist() if beam > 1 else [float("nan")] * len(part)
-        theirs = engine.translate_batch(named, beam_size=beam, length_penalty=1.0, max_batch_size=64)
+        limit = app.writer.room(1, None, 256)
+        options = {"beam_size": beam, "length_penalty": 1.0, "max_batch_size": 64, "max_decoding_length": limit}
+        theirs = engine.translate_batch(named, **options)
         same = ties = engine_same = 0
         for mine, row, score, result in zip(ours, peer, scores, theirs, strict=True):
             equal = tuple(row[: len(mine.ids)]) == mine.ids

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 CHUNK = 64  # words whose maximum is looked at before they are
-BLOCK = 2**18  # scores that are gone through at once: a megabyte
+BLOCK = 2**18  # scores that a thread goes through at once: a megabyte
 
 
 def best(
@@ -57,7 +57,7 @@ def _survey(scores: Tensor, whole: int, normal: bool) -> tuple[Tensor, Tensor]:
     R, V = scores.shape
     tops = scores.new_empty(R, whole, dtype=torch.float32)
     sums = scores.new_empty(R, dtype=torch.float32)
-    rows = max(1, BLOCK // max(V, 1))
+    rows = max(1, BLOCK * torch.get_num_threads() // max(V, 1))
     for begin in range(0, R, rows):
         part = scores[begin : begin + rows].to(torch.float32, copy=not normal)
         if whole:
