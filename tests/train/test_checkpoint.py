@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
 
 from clearhead.files import Damaged, leftovers, read_manifest, write_manifest
 from clearhead.train.checkpoint import STATE, Checkpoints, Progress, fill_optimiser, read_tensors, tensors_of
@@ -187,6 +188,24 @@ def test_a_full_disk_is_told_and_leaves_the_old(state, monkeypatch):
     monkeypatch.setattr(Path, "open", full)
     with pytest.raises(ValueError, match=r"no checkpoint can be written to .*No space left on device"):
         checkpoints.save(Progress(step=2), model, optimiser)
+    assert steps(checkpoints) == [1] and leftovers(checkpoints.folder) == []
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("reading", [False, True])
+def test_a_signal_while_torch_reads_or_writes_is_no_fault(state, monkeypatch, error, reading):
+    model, optimiser, checkpoints = state()
+    checkpoints.save(Progress(step=1), model, optimiser)
+
+    def interrupted(*args, **kwargs):
+        raise error
+
+    monkeypatch.setattr(
+        FileSystemReader if reading else FileSystemWriter, "read_data" if reading else "write_data", interrupted
+    )
+    act = checkpoints.restore if reading else checkpoints.save
+    with pytest.raises(error):
+        act(checkpoints.at(1) if reading else Progress(step=2), model, optimiser)
     assert steps(checkpoints) == [1] and leftovers(checkpoints.folder) == []
 
 

@@ -6,7 +6,6 @@ import importlib
 import json
 import os
 import sys
-from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -44,7 +43,6 @@ def train(
     from clearhead.train import train as run_to_end
     from clearhead.train.parallel import Lost, joined
     from clearhead.train.ranks import Ranks, launched, own_device
-    from clearhead.train.stop import leaving
 
     settings = read_recipe(recipe, change or [])
     where = folder or recipe.parent / "runs" / recipe.stem
@@ -56,7 +54,7 @@ def train(
     trackers = [_tracker(name) for name in track or []]
     ranks = Ranks()
     try:
-        with nullcontext() if launched() else leaving(), joined() as ranks:
+        with joined() as ranks:
             if ranks.first:  # the others find everything made
                 run = prepare(settings, recipe.parent, where, lambda text: typer.echo(text, err=True))
             ranks.wait()

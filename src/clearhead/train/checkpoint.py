@@ -185,15 +185,18 @@ def _told(what: str) -> Generator[None]:
             warnings.simplefilter("ignore")  # torch's word that a single process writes alone
             yield
     except CheckpointException as error:
-        reasons = dict.fromkeys(str(_reason(cause)) for cause, _ in error.failures.values())
-        raise ValueError(f"{what}: {'; '.join(reasons)}") from error
+        reasons = [_reason(cause) for cause, _ in error.failures.values()]
+        for reason in reasons:
+            if not isinstance(reason, Exception):
+                raise reason from None
+        raise ValueError(f"{what}: {'; '.join(dict.fromkeys(map(str, reasons)))}") from error
 
 
 def _reason(error: BaseException) -> BaseException:
-    """The system's error behind one of torch's, such as a full disk; else that one."""
+    """What is behind one of torch's errors: one of the system's, such as a full disk, or a Ctrl-C; else that one."""
     found: BaseException | None = error
     while found is not None:
-        if isinstance(found, OSError):
+        if isinstance(found, OSError) or not isinstance(found, Exception):
             return found
         found = found.__cause__ or found.__context__
     return error

@@ -124,6 +124,7 @@ def finish(run: Run, progress: Progress) -> Path:
     model = build(run.config)
     average(model, last if settings.average > 1 else [best])
     target = run.folder / "model"
+    _sweep(run.folder)
     opened = fresh(model, run.config, run.task)
     facts = {"task": run.task.name, "recipe": plain(run.recipe), "step": progress.step}
     save_folder(opened, target, overwrite=True, facts=facts)
@@ -185,7 +186,8 @@ def _claim(recipe: Recipe, folder: Path) -> None:
     path = folder / "recipe.yaml"
     begun = (folder / "model").exists() or Checkpoints(folder / "checkpoints", 1).all()
     if path.is_file() and not begun:
-        if any(getattr(read_recipe(path), part) != getattr(recipe, part) for part in ("task", "data", "tokenizer")):
+        old = read_recipe(path)
+        if any(getattr(old, part) != getattr(recipe, part) for part in ("task", "data", "tokenizer")):
             for made in ("tokenizer", "data"):
                 shutil.rmtree(folder / made, ignore_errors=True)
     elif path.is_file():
@@ -210,6 +212,7 @@ def _tokenizer(recipe: Recipe, base: Path, folder: Path, say: Say) -> Tokenizer:
         return Tokenizer.load(locate(settings.folder, base))
     target = folder / "tokenizer"
     if not target.exists():
+        _sweep(folder)
         task = TASKS[recipe.task]
         with NamedTemporaryFile("w", encoding="utf-8", suffix=".txt") as text:
             for row in rows_of(recipe.data.train, base):
@@ -235,6 +238,7 @@ def _columns(recipe: Recipe, task: Task, base: Path, folder: Path, say: Say) -> 
         target = folder / "data" / name
         if target.exists():
             continue
+        _sweep(target.parent)
         held, aside = (recipe.data.hold_out, part is None) if recipe.data.valid is None else (0, False)
         rows = rows_of(part or recipe.data.train, base)
         columns, left_out = task.encode(_split(rows, held, aside) if held else rows)
@@ -253,6 +257,12 @@ def _columns(recipe: Recipe, task: Task, base: Path, folder: Path, say: Say) -> 
             "or remove it to begin anew"
         )
     return train, valid
+
+
+def _sweep(folder: Path) -> None:
+    """Take away what a process that was killed left half made."""
+    for path in leftovers(folder):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def _split(rows: Rows, held: int, aside: bool) -> Rows:

@@ -39,11 +39,15 @@ class Stop:
 
         Not where a launcher stands above: the ranks would break off in different places, and wait for one another.
         """
+        if self.wanted and not self._launched:
+            raise Broken
         self._breaks = not self._launched
         try:
-            if self.wanted and self._breaks:
-                raise Broken
             yield
+        except BaseException as error:  # code that is not Python's may give another than it was broken off by
+            if self.wanted and not self._launched:
+                raise Broken from error
+            raise
         finally:
             self._breaks = False
 
@@ -57,22 +61,8 @@ class Stop:
             raise Broken
 
 
-class Broken(Exception):
-    """A signal came, and what was being done can be done again."""
-
-
-@contextmanager
-def leaving() -> Generator[None]:
-    """Inside, SIGTERM ends the process the way Ctrl-C does: what is half written is taken away. The code is 143."""
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+class Broken(BaseException):
+    """A signal came, and what was being done can be done again. It is no fault: nobody on the way may take it for one."""
 
 
 class Stopped(Exception):
