@@ -62,7 +62,7 @@ class Stop:
 
 
 class Broken(BaseException):
-    """A signal came, and what was being done can be done again. It is no fault: nobody on the way may take it for one."""
+    """A signal came, and what was being done can be done again: no fault, and nobody may take it for one."""
 
 
 class Stopped(Exception):
