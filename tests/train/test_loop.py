@@ -74,7 +74,7 @@ def one_step(run, examples, **settings):
 @pytest.mark.parametrize("parts", [2, 3, 5, 50])
 @pytest.mark.parametrize("kind", ["transformer", "gru"])
 def test_a_batch_in_parts_is_the_same_batch(begin, parts, kind):
-    """Ragged lengths, more parts than examples among them. Worst seen: 2e-7 of the loss, 3e-7 of the norm."""
+    """Ragged lengths, more parts than examples among them. Worst seen: 1.5e-7 of the loss and the norm, 6e-8 of a weight."""
     shape = {"dropout": 0.0} if kind == "transformer" else {"kind": "gru", "dropout": 0.0}
     run = begin(optimiser={"kind": "sgd", "lr": 0.1})
     if kind == "gru":
