@@ -41,7 +41,7 @@ def test_pooling_and_length(app):
     unit = app.encode(["a b c", "d"], normalize=True)
     torch.testing.assert_close(unit, torch.nn.functional.normalize(raw, dim=1))
     assert not torch.allclose(app.encode(["a b c"], pool="first"), raw[:1])
-    with pytest.raises(ValueError, match="there is no pooling 'median': choose first, last, mean"):
+    with pytest.raises(ValueError, match="there is no pooling 'median': choose first, last, ends, mean"):
         app.encode(["a"], pool="median")
 
 

@@ -40,11 +40,11 @@ class Launched:
         other.close()
 
     def end(self) -> tuple[int, list[str], int]:
-        """The exit code, what was said, and how many attempts the first rank made."""
+        """The exit code, what was said, and how many attempts there were; a rank may be ended before it counts one."""
         assert self._end.poll(60)
         code, said = self._end.recv()
         self.process.join()
-        return code, said, len((self.folder / "attempts-0").read_text())
+        return code, said, max(len(file.read_text()) for file in self.folder.glob("attempts-*"))
 
 
 def _launch(folder: Path, body: str, processes: int, end: Connection) -> None:
