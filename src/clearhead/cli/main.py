@@ -9,6 +9,7 @@ import typer
 from clearhead import __version__
 from clearhead.cli.convert import convert
 from clearhead.cli.data import data
+from clearhead.cli.demo import demo
 from clearhead.cli.doctor import doctor
 from clearhead.cli.embed import embed
 from clearhead.cli.export import export
@@ -16,6 +17,7 @@ from clearhead.cli.generate import generate
 from clearhead.cli.info import info
 from clearhead.cli.new import new
 from clearhead.cli.prove import prove
+from clearhead.cli.study import study
 from clearhead.cli.tokenizer import tokenizer
 from clearhead.cli.train import train
 from clearhead.cli.translate import translate
@@ -46,7 +48,7 @@ def main(
 
 COMMANDS = (
     new, train, prove, translate, generate, embed,
-    data, info, export, convert, tokenizer, doctor,
+    data, info, export, convert, tokenizer, doctor, demo, study,
 )  # fmt: skip
 
 for command in COMMANDS:

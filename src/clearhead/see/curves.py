@@ -64,7 +64,14 @@ def _panel(axes: Axes, panel: Panel, height: float) -> None:
         if curve.low is not None and curve.high is not None:
             axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
         axes.plot(
-            curve.x, curve.y, color=colour, linewidth=2, marker=marker if few else None, markersize=5, clip_on=not few
+            curve.x,
+            curve.y,
+            color=colour,
+            linewidth=2,
+            marker=marker if few else None,
+            markersize=5,
+            clip_on=not few,
+            zorder=3,
         )
     if panel.ticks is not None:
         axes.set_xticks([at for at, _ in panel.ticks], [text for _, text in panel.ticks])

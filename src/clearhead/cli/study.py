@@ -1,0 +1,176 @@
+"""`clearhead study`: the claims of the lectures, measured."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from clearhead.cli.demo import command
+from clearhead.cli.faults import told
+from clearhead.tasks import unknown
+
+if TYPE_CHECKING:
+    from clearhead.studies.bottleneck import Bottleneck
+    from clearhead.studies.gradient import Gradient
+    from clearhead.studies.language_models import Comparison
+    from clearhead.studies.trained import Heard
+
+TEST = "multi30k:test_2016_flickr"
+TAKES = {"bottleneck": ("--model", "--test", "--languages"), "gradient": ("--text",), "language_models": ("--text",)}
+
+
+@told
+def study(
+    name: Annotated[str | None, typer.Argument(help="The study; without one, all are listed.")] = None,
+    model: Annotated[
+        list[str] | None, typer.Option(help="bottleneck: a translator, LABEL=FOLDER. May be repeated.")
+    ] = None,
+    test: Annotated[
+        str | None, typer.Option(help=f"bottleneck: the test set, NAME.en(.gz); {TEST} by default.")
+    ] = None,
+    languages: Annotated[str | None, typer.Option(help="bottleneck: from which to which; en-de by default.")] = None,
+    text: Annotated[Path | None, typer.Option(help="A text file in the place of tinyshakespeare.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Where models, results and pictures go; study-NAME by default.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the models.")] = 1,
+    quick: Annotated[bool, typer.Option(help="Tiny sizes: to see that it runs, not what it shows.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The results as JSON on stdout.")] = False,
+) -> None:
+    """List the studies, or run one: models are trained, the claim is measured, results are written and drawn.
+
+    OUT/NAME.json has what was measured and how, OUT/NAME.svg and .png the picture. Models are kept in OUT: stopped and
+    run again, a study goes on where it was.
+
+    Example: clearhead study gradient --quick
+    """
+    from clearhead.cli.watch import watched
+    from clearhead.see import save
+    from clearhead.see.paper import can_draw
+    from clearhead.studies import STUDIES
+    from clearhead.studies.record import record, write_record
+
+    if name is None:
+        titles = {study: str(module.__doc__).strip().splitlines()[0] for study, module in STUDIES.items()}
+        return typer.echo(json.dumps(titles) if as_json else "\n".join(f"{n:16} {t}" for n, t in titles.items()))
+    if name not in STUDIES:
+        raise ValueError(f"study {name!r}: {unknown(name, STUDIES)}")
+    options = {"--model": model, "--test": test, "--languages": languages, "--text": text}
+    for option, value in options.items():
+        if value and option not in TAKES[name]:
+            raise ValueError(f"{option} is not for {name}: it takes {', '.join(TAKES[name])}")
+    folder = out or Path(f"study-{name}")
+    folder.mkdir(parents=True, exist_ok=True)
+    begin = time.perf_counter()
+    with watched() as heard:
+        if name == "bottleneck":
+            measured: Any = _bottleneck(model or [], test or TEST, languages or "en-de", folder, seed, quick, heard)
+        else:
+            measured = _language(name, text, folder, seed, quick, heard)
+    facts = record(measured, command=command(), seed=seed, seconds=time.perf_counter() - begin)
+    write_record(facts, folder / f"{name}.json")
+    pictures = save(STUDIES[name].draw(measured), folder / name) if can_draw() else []
+    if as_json:
+        return typer.echo(json.dumps(facts))
+    SHOW[name](Console(highlight=False), measured)
+    written = ", ".join(map(str, [folder / f"{name}.json", *pictures]))
+    missing = "" if pictures else "; no pictures: they need matplotlib, pip install 'clearhead[see]'"
+    return typer.echo(f"written: {written}{missing}")
+
+
+def _bottleneck(
+    models: list[str], test: str, languages: str, folder: Path, seed: int, quick: bool, heard: Heard
+) -> Bottleneck:
+    from clearhead.data import read_rows
+    from clearhead.data.sets import locate
+    from clearhead.studies import bottleneck
+
+    if quick:
+        return bottleneck.quick(folder / "dates", seed=seed, heard=heard)
+    folders: dict[str, Path] = {}
+    for words in models:
+        label, equals, where = words.partition("=")
+        if not (label and equals and where):
+            raise ValueError(f"--model {words}: write it as LABEL=FOLDER, for instance 'GRU, no attention=runs/gru'")
+        folders[label] = Path(where)
+    if not folders:
+        raise ValueError("no translator to study: give --model LABEL=FOLDER, or --quick for tiny ones")
+    sides = languages.split("-")
+    if len(sides) != 2:
+        raise ValueError(f"--languages {languages}: from which to which, as en-de")
+    found: list[Path] = []
+    for side in sides:
+        plain = Path(f"{test}.{side}")
+        found.append(plain if plain.is_file() else locate(f"{test}.{side}.gz", Path()))
+    rows = list(read_rows(dict(zip(("source", "target"), found, strict=True))))
+    return bottleneck.measure(
+        folders, [r.values["source"] for r in rows], [r.values["target"] for r in rows], heard=heard
+    )
+
+
+def _language(
+    name: str, text: Path | None, folder: Path, seed: int, quick: bool, heard: Heard
+) -> Gradient | Comparison:
+    from clearhead.studies import Corpus, gradient, language_models
+
+    corpus = Corpus.of(text)
+    if name == "gradient":
+        sizes: dict[str, Any] = {"steps": 3, "width": 16, "reach": 24, "sequences": 4} if quick else {}
+        return gradient.measure(corpus, folder, seed=seed, heard=heard, **sizes)
+    sizes = {"steps": 12, "models": language_models.SMALL, "vocab_size": 300, "batch_tokens": 512} if quick else {}
+    return language_models.measure(corpus, folder, seed=seed, heard=heard, **sizes)
+
+
+def show_bottleneck(console: Console, measured: Bottleneck) -> None:
+    """Print BLEU by length for a person."""
+    table = _table("model", "parameters", "BLEU", "chrF")
+    for b in measured.translators[0].buckets:
+        table.add_column(f"{b.shortest}-{b.longest} words", justify="right")
+    for t in measured.translators:
+        parts = (f"{b.bleu:.1f} ({b.low:.1f}-{b.high:.1f})" for b in t.buckets)
+        table.add_row(t.label, f"{t.parameters:,}", f"{t.bleu:.1f}", f"{t.chrf:.1f}", *parts)
+    console.print(table)
+
+
+def show_gradient(console: Console, measured: Gradient) -> None:
+    """Print what is left of the gradient for a person."""
+    far = sorted({1, 10, measured.reach // 2, measured.reach})
+    table = _table("model", "parameters", "loss", "weights", *(f"k = {k}" for k in far))
+    for flow in measured.flows:
+        first, last = ([f"{values[k]:.1e}" for k in far] for values in (flow.initial, flow.trained))
+        table.add_row(flow.label, f"{flow.parameters:,}", "", "untrained", *first)
+        table.add_row("", "", f"{flow.valid_loss:.3f}", "trained", *last)
+    console.print(table)
+
+
+def show_language_models(console: Console, measured: Comparison) -> None:
+    """Print the two models and their samples for a person."""
+    table = _table("model", "parameters", "seconds", "tokens/s", "validation loss")
+    for s in measured.speakers:
+        last = f"{s.points[-1].loss:.3f}"
+        table.add_row(s.label, f"{s.parameters:,}", f"{s.seconds:.0f}", f"{s.tokens_per_second:,.0f}", last)
+    console.print(table)
+    for s in measured.speakers:
+        console.print(f"\n[bold]{s.label}[/bold] goes on from {measured.prompt!r}:")
+        console.print(s.sample, markup=False)
+
+
+SHOW: dict[str, Any] = {
+    "bottleneck": show_bottleneck,
+    "gradient": show_gradient,
+    "language_models": show_language_models,
+}
+
+
+def _table(first: str, *others: str) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(first, no_wrap=True)
+    for title in others:
+        table.add_column(title, justify="right")
+    return table

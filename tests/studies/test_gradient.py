@@ -1,0 +1,79 @@
+import pytest
+import torch
+import torch.nn.functional as F
+
+from clearhead.attention import Layout
+from clearhead.models import HeadConfig, ModelConfig, RecurrentConfig, TransformerConfig, build
+from clearhead.studies import Corpus, gradient
+from clearhead.studies.gradient import Flow, Gradient, norms
+from clearhead.tasks import Batch
+
+REACH, LENGTH, COUNT = 4, 6, 3
+HEAD = HeadConfig(kind="vocabulary", width=8, vocab_size=11)
+STACKS = {
+    "gru": RecurrentConfig(kind="gru", vocab_size=11, width=8, hidden=8, dropout=0.3),
+    "transformer": TransformerConfig(vocab_size=11, width=8, num_layers=2, num_heads=2, hidden=16, dropout=0.3),
+}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    torch.set_num_threads(1)  # so little work is not worth sharing
+
+
+@pytest.fixture
+def text(tmp_path):
+    (tmp_path / "text.txt").write_text("".join(f"Line {n} says that {n} is {n * n}.\n" for n in range(400)))
+    return tmp_path / "text.txt"
+
+
+@pytest.mark.parametrize("kind", STACKS)
+def test_the_norms_are_those_of_the_whole_jacobian(kind):
+    model = build(ModelConfig(decoder=STACKS[kind], head=HEAD))
+    ids, labels = torch.randint(11, (COUNT * LENGTH,)), torch.randint(11, (COUNT * LENGTH,))
+    layout = Layout.of([LENGTH] * COUNT)
+    found = norms(model, Batch(ids, layout, labels), REACH)
+
+    start = model.decoder.embedding(ids, layout).detach()  # the model is in eval mode by now
+
+    def losses(x):
+        hook = model.decoder.embedding.register_forward_hook(lambda *_: x)
+        scores = model(ids, layout)
+        hook.remove()
+        return F.cross_entropy(scores, labels, reduction="none")
+
+    jacobian = torch.autograd.functional.jacobian(losses, start).norm(dim=2)  # (N, N): loss, input
+    for k in range(REACH + 1):
+        each = [jacobian[i * LENGTH + t, i * LENGTH + t - k] for i in range(COUNT) for t in range(REACH, LENGTH)]
+        assert found[k] == pytest.approx(float(torch.stack(each).mean()), rel=1e-3)
+
+
+def test_the_study_end_to_end(text, tmp_path):
+    corpus = Corpus.of(text)
+    assert (corpus.name, corpus.hold_out) == ("text.txt", 20)
+    sizes = {"steps": 2, "width": 8, "reach": 12, "sequences": 4}
+    measured = gradient.measure(corpus, tmp_path / "runs", **sizes)
+    assert [flow.label for flow in measured.flows] == ["RNN", "GRU", "LSTM", "Transformer"]
+    assert (measured.sequences, measured.reach) == (4, 12)
+    for flow in measured.flows:
+        assert len(flow.initial) == len(flow.trained) == 13
+        assert min(flow.initial) > 0 and flow.initial != flow.trained
+    rnn, transformer = measured.flows[0], measured.flows[-1]
+    assert rnn.initial[12] / rnn.initial[1] < 0.01 < transformer.initial[12] / transformer.initial[1]
+    assert gradient.measure(corpus, tmp_path / "runs", **sizes) == measured
+
+
+def test_too_little_text_is_told(tmp_path):
+    (tmp_path / "short.txt").write_text("".join(f"{n}\n" for n in range(300)))
+    with pytest.raises(ValueError, match="shorter than 108 tokens; give more text"):
+        gradient.measure(Corpus.of(tmp_path / "short.txt"), tmp_path / "runs", steps=1, width=8)
+
+
+def test_the_picture():
+    flows = tuple(Flow(label, 10, (1.0, 0.1, 1e-20), (1.0, 0.5, 0.2), 2.0) for label in ("RNN", "Transformer"))
+    before, after = gradient.draw(Gradient(300, 2, 4, 8, flows)).axes
+    for axes, values in ((before, flows[0].initial), (after, flows[0].trained)):
+        assert [tuple(line.get_ydata()) for line in axes.lines] == [values, values]
+        assert [text.get_text() for text in axes.texts] == ["RNN", "Transformer"]
+        assert axes.get_yscale() == "log" and axes.get_ylim()[0] >= gradient.FLOOR / 2
+    assert (before.get_title("left"), after.get_title("left")) == ("untrained", "after 300 steps")
