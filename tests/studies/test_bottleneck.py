@@ -49,7 +49,7 @@ def test_what_cannot_be_measured_is_told(models, sources, says):
 
 def test_the_quick_study_end_to_end(tmp_path):
     heard = []
-    measured = bottleneck.quick(tmp_path, seconds=1, tested=15, heard=lambda name, step, steps: heard.append(name))
+    measured = bottleneck.quick(tmp_path, tested=15, heard=lambda name, step, steps: heard.append(name))
     assert [t.label for t in measured.translators] == list(demo.MODELS)
     assert measured.sentences == 15
     for t in measured.translators:

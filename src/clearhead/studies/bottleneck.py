@@ -118,9 +118,9 @@ def interval(said: Sequence[str], references: Sequence[str], samples: int = SAMP
     return round(low, 2), round(high, 2)
 
 
-def quick(folder: Path, *, seed: int = 1, seconds: float = 3.0, tested: int = 60, heard: Heard = unheard) -> Bottleneck:
+def quick(folder: Path, *, seed: int = 1, seconds: float = 1.0, tested: int = 30, heard: Heard = unheard) -> Bottleneck:
     """The same on tiny models of the demo, trained a little: what can be seen of it in a moment."""
-    demo.measure(folder, seconds=seconds, seed=seed, examples=2000, tested=5, heard=heard)
+    demo.measure(folder, seconds=seconds, seed=seed, examples=500, tested=5, heard=heard)
     test = pairs(split(seed)["test"], tested, seed)
     models = {label: folder / name for label, name in demo.FOLDERS.items()}
     targets = [pair.target for pair in test]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -166,8 +165,3 @@ def draw(outcome: Outcome) -> dict[str, Figure]:
         "accuracy": draw_curves([panel], "Reading dates: accuracy against length", width=6.8),
         "alignments": draw_maps(maps, "Reading dates: what is read for each token written"),
     }
-
-
-def as_json(outcome: Outcome) -> dict[str, Any]:
-    """The outcome as JSON has it."""
-    return json.loads(json.dumps(asdict(outcome)))
