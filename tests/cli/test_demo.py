@@ -58,7 +58,7 @@ def test_the_demo_as_json_without_matplotlib(folder, monkeypatch):
 def test_a_folder_of_another_seed_is_refused_in_one_line(folder):
     result = run(app, ["demo", "dates", "--out", str(folder), "--seconds", "1", "--seed", "2"])
     assert result.exit_code == 2
-    assert "another recipe" in result.stderr.splitlines()[-1]
+    assert "holds other pairs" in result.stderr.splitlines()[-1]
 
 
 def test_an_unknown_demo():

@@ -79,4 +79,7 @@ def test_a_table_of_pairs(tmp_path):
     made = pairs(split(1)["train"], 7, 1)
     write_pairs(made, tmp_path / "pairs.tsv")
     lines = (tmp_path / "pairs.tsv").read_text().splitlines()
+    write_pairs(made, tmp_path / "pairs.tsv")  # the same again is no fault
+    with pytest.raises(ValueError, match="holds other pairs"):
+        write_pairs(made[1:], tmp_path / "pairs.tsv")
     assert lines == ["source\ttarget", *(f"{one.source}\t{one.target}" for one in made)]

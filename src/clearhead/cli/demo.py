@@ -71,7 +71,7 @@ def show(console: Console, outcome: Outcome) -> None:
     """Print the table and the alignments for a person."""
     from clearhead.see import blocks
 
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("model", no_wrap=True)
     lengths = list(outcome.learners[0].by_length)
     for title in ("parameters", "seconds", "right", *(f"of {n}" for n in lengths)):

@@ -91,6 +91,9 @@ def pairs(days: Sequence[date], count: int, seed: int) -> list[Pair]:
 
 
 def write_pairs(found: Sequence[Pair], path: Path) -> None:
-    """A table of two columns, source and target."""
-    lines = [f"{p.source}\t{p.target}\n" for p in found]
-    write_atomic(path, "source\ttarget\n" + "".join(lines))
+    """A table of two columns, source and target. One that is there already has to be this one."""
+    table = "source\ttarget\n" + "".join(f"{p.source}\t{p.target}\n" for p in found)
+    if not path.exists():
+        write_atomic(path, table)
+    elif path.read_text(encoding="utf-8") != table:
+        raise ValueError(f"{path} holds other pairs than those of this seed and size: give another folder")

@@ -101,13 +101,12 @@ def measure(
     """Train the three in `folder` and try them on days they have not seen.
 
     `seconds` says how many steps are taken, by what two quiet cores do, and not when to stop: the outcome follows from
-    the seed, on any machine.
+    the seed, however busy the machine.
     """
     days = split(seed)
     folder.mkdir(parents=True, exist_ok=True)
     for part, count in (("train", examples), ("valid", 200)):
-        if not (folder / f"{part}.tsv").exists():
-            write_pairs(pairs(days[part], count, seed), folder / f"{part}.tsv")
+        write_pairs(pairs(days[part], count, seed), folder / f"{part}.tsv")
     test = pairs(days["test"], tested, seed)
     example = next(p for p in test if p.num_dates == 3)
     learners: list[Learner] = []
