@@ -82,12 +82,17 @@ def _panel(axes: Axes, panel: Panel, height: float) -> None:
 
 
 def _names(axes: Axes, curves: Sequence[Curve], gap: float) -> None:
-    """The names at the right, as near to the ends of their lines as `gap` between them allows."""
+    """The names at the right, as near to the ends of their lines as `gap` between them allows.
+
+    An arrow says that a line has left the panel.
+    """
     to_axes = axes.transData + axes.transAxes.inverted()
-    ends = [float(to_axes.transform((curve.x[-1], curve.y[-1]))[1]) for curve in curves]
+    lowest = axes.get_ylim()[0]
+    below = [curve.y[-1] < lowest for curve in curves]  # on a logarithmic axis, 0 is nowhere
+    ends = [0.0 if b else float(to_axes.transform((c.x[-1], c.y[-1]))[1]) for c, b in zip(curves, below, strict=True)]
     for place, (curve, y) in enumerate(zip(curves, spread(ends, gap), strict=True)):
         axes.annotate(
-            curve.label, (1.02, y), xycoords="axes fraction", color=_looks(curve, place)[0], va="center", weight="bold",
+            curve.label + " ↓" * below[place], (1.02, y), xycoords="axes fraction", color=_looks(curve, place)[0], va="center", weight="bold",
             fontsize=9, annotation_clip=False,
         )  # fmt: skip
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 NETS = {"RNN": "rnn", "GRU": "gru", "LSTM": "lstm"}
 REACH = 100  # tokens back
-SEQUENCES = 32
+SEQUENCES = 128
 FLOOR = 1e-12  # where the axis ends, at the latest
 POSITIONS = 8  # tokens whose loss is followed back, in each sequence
 
