@@ -92,8 +92,8 @@ def _names(axes: Axes, curves: Sequence[Curve], gap: float) -> None:
     ends = [0.0 if b else float(to_axes.transform((c.x[-1], c.y[-1]))[1]) for c, b in zip(curves, below, strict=True)]
     for place, (curve, y) in enumerate(zip(curves, spread(ends, gap), strict=True)):
         axes.annotate(
-            curve.label + " ↓" * below[place], (1.02, y), xycoords="axes fraction", color=_looks(curve, place)[0], va="center", weight="bold",
-            fontsize=9, annotation_clip=False,
+            curve.label + " ↓" * below[place], (1.02, y), xycoords="axes fraction",
+            color=_looks(curve, place)[0], va="center", weight="bold", fontsize=9, annotation_clip=False,
         )  # fmt: skip
 
 
