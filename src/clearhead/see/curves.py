@@ -87,14 +87,20 @@ def _names(axes: Axes, curves: Sequence[Curve], gap: float) -> None:
     An arrow says that a line has left the panel.
     """
     to_axes = axes.transData + axes.transAxes.inverted()
-    lowest = axes.get_ylim()[0]
-    below = [curve.y[-1] < lowest for curve in curves]  # on a logarithmic axis, 0 is nowhere
+    lowest = float(axes.get_ylim()[0])
+    below = [float(curve.y[-1]) < lowest for curve in curves]  # on a logarithmic axis, 0 is nowhere
     ends = [0.0 if b else float(to_axes.transform((c.x[-1], c.y[-1]))[1]) for c, b in zip(curves, below, strict=True)]
     for place, (curve, y) in enumerate(zip(curves, spread(ends, gap), strict=True)):
         axes.annotate(
-            curve.label + " ↓" * below[place], (1.02, y), xycoords="axes fraction",
-            color=_looks(curve, place)[0], va="center", weight="bold", fontsize=9, annotation_clip=False,
-        )  # fmt: skip
+            f"{curve.label} ↓" if below[place] else curve.label,
+            (1.02, y),
+            xycoords="axes fraction",
+            color=_looks(curve, place)[0],
+            va="center",
+            weight="bold",
+            fontsize=9,
+            annotation_clip=False,
+        )
 
 
 def spread(places: Sequence[float], gap: float) -> list[float]:
