@@ -42,6 +42,7 @@ class Pool:
     gather: Tensor  # (rows,) the token of each row of the pool; padding repeats a sequence's last
     rows: Tensor  # (n,) the rows that are not padding
     tokens: Tensor  # (n,) and the tokens they return to
+    padding: Tensor  # the rows that are
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,5 +124,6 @@ def _pool(order: list[int], offsets: np.ndarray, widths: list[int], device: torc
     slot = np.repeat(np.arange(len(order)), width)  # (rows,) which member a row belongs to
     within = np.arange(len(slot)) - np.repeat(np.cumsum(width) - width, width)
     gather = first[slot] + np.minimum(within, size[slot] - 1)
-    rows = np.flatnonzero(within < size[slot])
-    return Pool(*(torch.from_numpy(x).to(device) for x in (gather, rows, gather[rows])))
+    own = within < size[slot]
+    rows = np.flatnonzero(own)
+    return Pool(*(torch.from_numpy(x).to(device) for x in (gather, rows, gather[rows], np.flatnonzero(~own))))

@@ -21,6 +21,7 @@ from clearhead.attention.plan import Group, Plan, Pool, plan
 
 KEPT = 32  # plans and cuts kept on a layout before they are made anew
 LONG = 4096  # beyond this many tokens masks are made piece by piece and not kept
+WARM = 448  # below so many tokens, bfloat16 goes backward in float32: oneDNN would write code for each new shape first
 
 _flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
 _softmax_backward = torch.ops.aten._softmax_backward_data.default
@@ -45,21 +46,21 @@ class Work:
         return self._kept(("plan", sizes), lambda: plan(self.layout_q.sizes, sizes, self.layout_q.device))
 
     def pieces(
-        self, q: Tensor, k: Tensor, v: Tensor, biased: bool, backward: bool
+        self, q: Tensor, k: Tensor, v: Tensor, biased: bool, backward: bool, logs: bool = False
     ) -> tuple[Cutter, Iterable[tuple[Group, Iterable[Piece]]]]:
-        """The groups of the plan, each with the pieces it is computed in."""
+        """The groups of the plan, each with the pieces it is computed in; with `logs`, all that can be are fused."""
         plain = biased or self.dropout > 0 or q.shape[2] != v.shape[2] or q.device.type != "cpu"
         heads, dtype = q.shape[1], q.dtype
 
         def fused(count: int, T: int, S: int) -> bool:
-            return not plain and fused_is_faster(dtype, count, T, S, backward)
+            return not plain and (logs or fused_is_faster(dtype, count, T, S, backward))
 
         stretch = not (plain or backward) and isinstance(self.mask, (Full, Causal)) and self.plan.stretches
         stretch = stretch and _finite(k) and _finite(v)
         cutter = Cutter(self.layout_q, self.layout_k, self.mask, heads, dtype, fused, stretch)
         if self.layout_q.max_len > LONG:
             return cutter, ((g, cutter.cut(g)) for g in self.plan.groups)
-        key = "pieces", signature(self.mask), id(self.layout_k), heads, dtype, plain, backward, stretch
+        key = "pieces", signature(self.mask), id(self.layout_k), heads, dtype, plain, backward, logs, stretch
         cut = self._kept(key, lambda: (self.mask, self.layout_k, [(g, list(cutter.cut(g))) for g in self.plan.groups]))
         return cutter, cut[2]
 
@@ -81,6 +82,12 @@ def fused_is_faster(dtype: torch.dtype, count: int, T: int, S: int, backward: bo
     if dtype == torch.bfloat16:
         return pairs >= (2048 * 2048 if backward else 12 * 12)
     return False
+
+
+def _widens(q: Tensor, work: Work) -> bool:
+    """Does the backward pass of this call compute in float32, though its numbers are bfloat16?"""
+    short = max(work.layout_q.max_len, work.layout_k.max_len) < WARM
+    return short and q.dtype == torch.bfloat16 and q.device.type == "cpu"
 
 
 def _finite(x: Tensor) -> bool:
@@ -114,7 +121,7 @@ def forward(
     """The output (N, H, V); with `keep`, also each row's log-normaliser where the fused kernel gave it, (N, H)."""
     plan, heads = work.plan, q.shape[1]
     bias = None if table is None or slopes is None else Relative(table, slopes)
-    cutter, cut = work.pieces(q, k, v, bias is not None, backward=False)
+    cutter, cut = work.pieces(q, k, v, bias is not None, backward=False, logs=keep and _widens(q, work))
     k, v = repeat(k, heads), repeat(v, heads)
     out = _room(q, len(q), heads, v.shape[2], plan)
     sums = [q.new_zeros(len(q), heads, dtype=torch.promote_types(q.dtype, torch.float32))] if keep else []
@@ -160,6 +167,10 @@ def backward(
     out: Tensor, sums: Tensor, work: Work,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:  # fmt: skip
     """Gradients of queries, keys, values and of the bias."""
+    if _widens(q, work):
+        wide = grad.float(), q.float(), k.float(), v.float()
+        dq, dk, dv, dtable, dslopes = backward(*wide, table, slopes, out.float(), sums, work)
+        return dq.to(q.dtype), dk.to(q.dtype), dv.to(q.dtype), dtable, dslopes
     plan, heads, key_heads = work.plan, q.shape[1], k.shape[1]
     bias = None if table is None or slopes is None else Relative(table, slopes)
     cutter, cut = work.pieces(q, k, v, bias is not None, backward=True)
@@ -170,6 +181,7 @@ def backward(
     lying = pooled = [grad, q, out, sums, dq, k, v, dk, dv]  # rows of queries, then rows of keys
     if plan.queries is not None and plan.keys is not None:
         by_query = [x.index_select(0, plan.queries.gather) for x in lying[:4]]
+        by_query[0].index_fill_(0, plan.queries.padding, 0.0)  # nobody read those outputs
         by_key = [x.index_select(0, plan.keys.gather) for x in lying[5:7]]
         pooled = [*by_query, _like(dq, len(by_query[1])), *by_key, *(_like(x, len(by_key[0])) for x in (dk, dv))]
     turned = [turn(x) for x in lying], [turn(x) for x in pooled]
@@ -177,7 +189,6 @@ def backward(
         rows = turned[0 if group.lying else 1]
         ggrad, gq, gout, gsums, gdq = (queries_of(x, group) for x in rows[:5])
         gk, gv, gdk, gdv = (keys_of(x, group, group.S) for x in rows[5:])
-        ggrad = _without_padding(ggrad, group, work.layout_q)
         shared = False
         for piece in pieces:
             if not shared and piece.t != slice(0, group.T):  # strips of queries, each of which adds to the same keys
@@ -298,13 +309,3 @@ def repeat(x: Tensor, heads: int) -> Tensor:
 def _fold(x: Tensor, key_heads: int) -> Tensor:
     """The gradient of `repeat`."""
     return x if x.shape[1] == key_heads else x.unflatten(1, (key_heads, -1)).sum(2)
-
-
-def _without_padding(grad: Tensor, group: Group, layout: Layout) -> Tensor:
-    """The gradient of a group's outputs with its padded rows, which nobody read, at zero."""
-    sizes = [layout.sizes[i] for i in group.members]
-    if min(sizes) == group.T:
-        return grad
-    row = torch.arange(group.T, device=grad.device)
-    padded = row >= torch.tensor(sizes, device=grad.device).view(-1, 1)
-    return grad.masked_fill(padded.view(len(sizes), 1, group.T, 1), 0.0)

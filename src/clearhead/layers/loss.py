@@ -41,8 +41,8 @@ class _WordLoss(torch.autograd.Function):
         dw = torch.zeros_like(weight, dtype=exact) if ctx.needs_input_grad[1] else None
         db = torch.zeros(len(weight), dtype=exact, device=x.device) if ctx.needs_input_grad[2] else None
         for rows, answers, out in zip(x.split(ROWS), labels.split(ROWS), _split(dx), strict=False):
-            rows = rows.to(kind)
-            scores = F.linear(rows, w, b)  # (n, V)
+            n, rows = len(rows), _full(rows.to(kind))
+            scores = F.linear(rows, w, b)[:n]  # (n, V)
             p = torch.softmax(scores, dim=1, dtype=exact)
             norm = scores.amax(1).to(exact) - p.amax(1).log()  # log of the sum of exp(scores)
             total += norm.sum() - (1 - smoothing) * scores.gather(1, answers.unsqueeze(1)).sum(dtype=exact)
@@ -50,9 +50,9 @@ class _WordLoss(torch.autograd.Function):
                 total -= smoothing * scores.mean(dim=1, dtype=exact).sum()
             if db is not None:
                 db += p.sum(0)
-            p = p.to(kind)
+            p = _full(p.to(kind))
             if out is not None:
-                out.copy_(p @ w)
+                out.copy_((p @ w)[:n])
             if dw is not None:
                 dw += p.T @ rows
         if dx is not None and len(x):
@@ -72,6 +72,11 @@ class _WordLoss(torch.autograd.Function):
     def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         grads = zip(ctx.saved_tensors, ctx.kinds, strict=True)
         return *(None if g is None else g.mul_(scale).to(kind) for g, kind in grads), None, None, None
+
+
+def _full(rows: Tensor) -> Tensor:
+    """As many rows as ever, the last of them 0: a product of a new shape would have to be prepared first."""
+    return rows if len(rows) == ROWS else F.pad(rows, (0, 0, 0, ROWS - len(rows)))
 
 
 def _split(dx: Tensor | None) -> Iterator[Tensor | None]:

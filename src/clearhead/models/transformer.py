@@ -36,6 +36,7 @@ from clearhead.layers import (
     T5Relative,
     make_norm,
 )
+from clearhead.models.rounding import rounded
 from clearhead.vision import PatchConfig, Patches
 
 Positions = Literal["sinusoidal", "halves", "learned", "rotary", "alibi", "t5", "none"]
@@ -112,13 +113,16 @@ class Stack(nn.Module):
         """The same for tokens that are vectors already, (N, D)."""
         if self.rotary is not None:
             self.rotary.check(around.layout)
+        given = len(x)
+        around = replace(around, mask=self.mask if around.mask is None else around.mask)
+        x, around = rounded(self, x, around)
         around = replace(
             around,
-            mask=self.mask if around.mask is None else around.mask,
             rotate=None if self.rotary is None else self.rotary(around.layout.positions),
             bias=None if self.bias is None else self.bias(),
         )
-        return self.run(x, around, around if self.local is None else self.local(around))
+        out = self.run(x, around, around if self.local is None else self.local(around))
+        return out if len(out) == given else out[:given]
 
     def run(self, x: Tensor, around: Around, near: Around) -> Tensor:
         """The blocks and the last norm, with all that is around them given; `near` is for local layers."""
