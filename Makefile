@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup checks test slow bench docs
+.PHONY: setup checks test slow bench docs web
 
 setup:
 	$(PYTHON) -m venv .venv
@@ -23,6 +23,10 @@ slow:
 
 bench:
 	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+web: # the viewer: checked, tested, built into the package; fails where what is committed is not what is built
+	cd web && npm ci --no-audit --no-fund --silent && npm test --silent && npm run build --silent
+	git diff --exit-code --stat -- src/clearhead/see/asset
 
 docs:
 	$(BIN)/zensical build --clean --strict

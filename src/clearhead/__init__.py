@@ -2,7 +2,8 @@
 
 from clearhead.app import App, load
 from clearhead.attention import Layout, attend
-from clearhead.models.live import look, without
+from clearhead.models.live import without
+from clearhead.see import look
 
 __version__ = "0.1.0"
 

@@ -13,8 +13,6 @@ from typing import Any, Literal, overload
 import torch
 from torch import Tensor
 
-from clearhead.attention import Seen
-from clearhead.attention import look as look_at
 from clearhead.attention import without as without_heads
 from clearhead.decode import Beam, Generation, Piece, Translation, Writer, generate, pieces, samplings, translate
 from clearhead.models.embed import BUDGET, Embedded, embed
@@ -22,6 +20,8 @@ from clearhead.models.heads import Kind
 from clearhead.models.precision import choose_device, choose_dtype
 from clearhead.models.sentence import SentenceConfig, read_sentence
 from clearhead.models.store import Opened, open_folder, save_folder
+from clearhead.see import Sight
+from clearhead.see import look as look_at
 from clearhead.text import Tokenizer, Tokens
 from clearhead.text.tokens import Cut
 
@@ -214,9 +214,9 @@ class App:
         draws = samplings(self.writer, len(many), temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
         return pieces(self.writer, many, draws, max_new=max_new)
 
-    def look(self, **options: Any) -> AbstractContextManager[Seen]:
-        """Watch the attention while the model runs: `with model.look() as seen: model.encode("…")`."""
-        return look_at(self.model, **options)
+    def look(self, **options: Any) -> AbstractContextManager[Sight]:
+        """Watch the attention while the model runs: `with model.look() as seen: model.encode("…")`, `seen.show()`."""
+        return look_at(self, **options)
 
     def without(self, heads: Mapping[str, Sequence[int] | Literal["all"]]) -> AbstractContextManager[None]:
         """Switch heads off while inside."""

@@ -47,6 +47,10 @@ class Seen(Mapping[str, View]):
         """Every call of this attention, in order: one per forward pass or decoding step."""
         return [self._view(name, i) for i in range(len(self._of(name)))]
 
+    def has(self, name: str) -> bool:
+        """Did this attention run inside `look`?"""
+        return bool(self._of(name))
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._calls)
 
@@ -164,6 +168,11 @@ def unseen() -> Generator[None]:
         yield
     finally:
         _DEPTH.reset(token)
+
+
+def depth() -> int:
+    """How many `unseen` are around: what is kept was run no deeper than its `look`."""
+    return _DEPTH.get()
 
 
 def is_watched(model: nn.Module) -> bool:

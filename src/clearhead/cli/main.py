@@ -14,9 +14,11 @@ from clearhead.cli.doctor import doctor
 from clearhead.cli.embed import embed
 from clearhead.cli.export import export
 from clearhead.cli.generate import generate
+from clearhead.cli.heads import heads
 from clearhead.cli.info import info
 from clearhead.cli.new import new
 from clearhead.cli.prove import prove
+from clearhead.cli.see import see
 from clearhead.cli.study import study
 from clearhead.cli.tokenizer import tokenizer
 from clearhead.cli.train import train
@@ -47,7 +49,7 @@ def main(
 
 
 COMMANDS = (
-    new, train, prove, translate, generate, embed,
+    new, train, prove, translate, generate, embed, see, heads,
     data, info, export, convert, tokenizer, doctor, demo, study,
 )  # fmt: skip
 

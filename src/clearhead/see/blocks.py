@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from rich.console import Group
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.text import Text
 
 SHADES = " ░▒▓█"
 TALLEST = 12  # letters of a column's name that are shown
@@ -13,6 +15,8 @@ TALLEST = 12  # letters of a column's name that are shown
 
 def blocks(weights: Sequence[Sequence[float]], written: Sequence[str], read: Sequence[str]) -> Group:
     """A line for each token written, a column of two characters for each token read, whose names run down."""
+    from rich.console import Group  # not for those who only import clearhead
+
     names = [name if len(name) <= TALLEST else name[: TALLEST - 1] + "…" for name in read]
     tall = max((len(name) for name in names), default=0)
     margin = max((len(name) for name in written), default=0)
@@ -27,6 +31,8 @@ def blocks(weights: Sequence[Sequence[float]], written: Sequence[str], read: Seq
 
 def _line(margin: str, cells: str, style: str) -> Text:
     """One line, cut off where the terminal ends."""
+    from rich.text import Text
+
     return Text.assemble(margin, (cells.rstrip(), style), no_wrap=True, overflow="crop")
 
 

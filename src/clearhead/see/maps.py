@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clearhead.see.paper import FAINT, paper
+from clearhead.see.paper import FAINT, LIGHT, Theme, paper
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,31 +33,32 @@ class Map:
             )
 
 
-def draw_maps(maps: Sequence[Map], title: str) -> Figure:
+def draw_maps(maps: Sequence[Map], title: str, theme: Theme = LIGHT) -> Figure:
     """Maps side by side, all in the same shades."""
     wide = sum(CELL * len(m.read) + MARGIN[0] for m in maps)
     high = max(CELL * len(m.written) for m in maps) + MARGIN[1]
-    with paper(wide, high, title) as figure:
+    with paper(wide, high, title, theme) as figure:
         ratios = [len(m.read) for m in maps]
         for axes, m in zip(figure.subplots(1, len(maps), squeeze=False, width_ratios=ratios)[0], maps, strict=True):
-            _map(axes, m)
+            _map(axes, m, theme)
     return figure
 
 
-def _map(axes: Axes, m: Map) -> None:
-    axes.pcolormesh(m.weights, cmap="Blues", vmin=0.0, vmax=1.0, edgecolors="white", linewidth=0.6)
+def _map(axes: Axes, m: Map, theme: Theme) -> None:
+    lines = theme.ground
+    axes.pcolormesh(m.weights, cmap=theme.shades, vmin=0.0, vmax=1.0, edgecolors=lines, linewidth=0.6)
     axes.set_aspect("equal")
     axes.invert_yaxis()
     axes.set_title(m.title, pad=8)
     axes.set_xlabel("read")
     axes.set_ylabel("written")
-    axes.set_xticks([i + 0.5 for i in range(len(m.read))], [_plain(name) for name in m.read], rotation=90)
-    axes.set_yticks([i + 0.5 for i in range(len(m.written))], [_plain(name) for name in m.written])
+    axes.set_xticks([i + 0.5 for i in range(len(m.read))], [plain(name) for name in m.read], rotation=90)
+    axes.set_yticks([i + 0.5 for i in range(len(m.written))], [plain(name) for name in m.written])
     axes.tick_params(length=0, labelsize=8)
     for spine in axes.spines.values():
         spine.set(visible=True, color=FAINT, linewidth=0.6)
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
     """A token's name without what matplotlib would take for a formula."""
     return name.replace("$", r"\$")

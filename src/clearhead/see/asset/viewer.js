@@ -1,0 +1,3344 @@
+function bi(t) {
+  const e = JSON.parse(t);
+  if (e.version !== 1) throw new Error(`a scene of version ${String(e.version)}: this page reads version 1`);
+  for (const n of e.sequences)
+    for (const i of n.maps)
+      if (!n.axes[i.queries] || !n.axes[i.keys])
+        throw new Error(`${i.name} names an axis that is not there`);
+  return e;
+}
+const _i = 2 ** 24 - 1;
+function $n(t) {
+  const e = atob(t), n = new Uint8Array(e.length);
+  for (let i = 0; i < e.length; i++) n[i] = e.charCodeAt(i);
+  return n;
+}
+async function En(t) {
+  const e = new Response(t).body;
+  return new Uint8Array(await new Response(e.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer());
+}
+function Mi(t) {
+  const e = t.length / 3;
+  if (!Number.isInteger(e)) throw new Error(`${t.length} bytes are not three planes`);
+  const n = new Float32Array(e);
+  for (let i = 0; i < e; i++) n[i] = (t[i] * 65536 + t[e + i] * 256 + t[2 * e + i]) / _i;
+  return n;
+}
+async function ki(t) {
+  return Mi(await En($n(t)));
+}
+async function Xe(t) {
+  const e = await En($n(t));
+  return new Float32Array(e.buffer, e.byteOffset, e.byteLength / 4);
+}
+function H(t, e = 4) {
+  return Number.isFinite(t) ? t.toFixed(e).replace("-", "−") : t === -1 / 0 ? "−∞" : String(t);
+}
+const nt = 256;
+class $i {
+  constructor(e) {
+    this.scene = e;
+  }
+  live = !1;
+  weightsKept = /* @__PURE__ */ new Map();
+  stepsKept = /* @__PURE__ */ new Map();
+  async weights(e) {
+    const { T: n, S: i, map: s } = this.shape(e);
+    return (await this.kept(this.weightsKept, e, () => ki(s.weights ?? ""))).subarray(e.head * n * i, (e.head + 1) * n * i);
+  }
+  async norms(e) {
+    const { S: n, map: i } = this.shape(e);
+    return i.norms ? (await Xe(i.norms)).subarray(e.head * n, (e.head + 1) * n) : null;
+  }
+  async step(e, n) {
+    const { T: i, S: s, map: r } = this.shape(e), { steps: o, dims: a, scale: c } = r;
+    if (!o || !a || c == null) return null;
+    const [h, l] = a, f = await this.kept(this.stepsKept, e, () => Xe(o)), p = r.heads, d = f.subarray((e.head * i + n) * h, (e.head * i + n + 1) * h), w = f.subarray(p * i * h + e.head * s * h, p * i * h + (e.head + 1) * s * h), _ = f.subarray(p * (i + s) * h + e.head * s * l, p * (i + s) * h + (e.head + 1) * s * l), M = (await this.weights(e)).subarray(n * s, (n + 1) * s);
+    return An(d, w, _, c, M);
+  }
+  tile() {
+    return Promise.reject(new Error("this page holds whole maps only"));
+  }
+  without() {
+    return Promise.reject(new Error("heads are switched off in the live page: clearhead see --live"));
+  }
+  shape(e) {
+    const n = this.scene.sequences[e.sequence], i = n.maps[e.map];
+    return { map: i, T: n.axes[i.queries].words.length, S: n.axes[i.keys].words.length };
+  }
+  kept(e, n, i) {
+    const s = `${n.sequence} ${n.map}`;
+    let r = e.get(s);
+    return r || e.set(s, r = i()), r;
+  }
+}
+function An(t, e, n, i, s) {
+  const r = t.length, o = s.length, a = n.length / o, c = new Float32Array(o), h = new Float64Array(a);
+  for (let f = 0; f < o; f++) {
+    let p = 0;
+    for (let d = 0; d < r; d++) p += t[d] * e[f * r + d];
+    c[f] = p;
+    for (let d = 0; d < a; d++) h[d] += s[f] * n[f * a + d];
+  }
+  const l = Ei(c, i, s);
+  return {
+    query: t,
+    scores: c,
+    scaled: c.map((f) => f * i),
+    allowed: l,
+    weights: s,
+    values: n,
+    output: Float32Array.from(h)
+  };
+}
+function Ei(t, e, n) {
+  let i = -1 / 0;
+  return n.forEach((s, r) => {
+    s > 0 && (i = Math.max(i, t[r] * e));
+  }), Array.from(n, (s, r) => s > 0 || t[r] * e - i < -15);
+}
+class Ai {
+  constructor(e, n, i = 64) {
+    this.scene = e, this.base = n, this.most = i;
+  }
+  live = !0;
+  kept = /* @__PURE__ */ new Map();
+  weights(e) {
+    return this.floats(`weights?${this.query(e)}`);
+  }
+  async norms(e) {
+    const n = await this.floats(`norms?${this.query(e)}`);
+    return n.length ? n : null;
+  }
+  async step(e, n) {
+    const i = this.scene.sequences[e.sequence], s = i.maps[e.map];
+    if (!s.dims || s.scale == null) return null;
+    const [r, o] = s.dims, a = i.axes[s.keys].words.length, c = await this.floats(`step?${this.query(e)}&query=${n}`), h = c.subarray(0, r), l = c.subarray(r, r + a * r), f = c.subarray(r + a * r, r + a * (r + o));
+    return An(h, l, f, s.scale, c.subarray(r + a * (r + o)));
+  }
+  async tile(e) {
+    const n = `${this.query(e)}&level=${e.level}&row=${e.row}&column=${e.column}&pool=${e.pool}`, i = await this.floats(`tile?${n}`);
+    return { rows: i[0], columns: i[1], values: i.subarray(2) };
+  }
+  async without(e, n) {
+    const i = await fetch(`${this.base}without`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ sequence: e, heads: n })
+    });
+    if (!i.ok) throw new Error(await i.text());
+    return await i.json();
+  }
+  query(e) {
+    const n = this.scene.sequences[e.sequence].maps[e.map];
+    return `sequence=${e.sequence}&map=${encodeURIComponent(n.name)}&head=${e.head}`;
+  }
+  floats(e) {
+    let n = this.kept.get(e);
+    return n || (n = this.fetched(e), this.kept.set(e, n), this.kept.size > this.most && this.kept.delete(this.kept.keys().next().value)), n;
+  }
+  async fetched(e) {
+    const n = await fetch(this.base + e);
+    if (!n.ok)
+      throw this.kept.delete(e), new Error(await n.text());
+    return new Float32Array(await n.arrayBuffer());
+  }
+}
+const ye = ["lines", "matrix", "model", "steps"];
+class qi {
+  constructor(e, n = {}) {
+    this.scene = e, this.now = this.mended({
+      sequence: 0,
+      map: 0,
+      head: 0,
+      view: "lines",
+      merge: !1,
+      hide: !1,
+      moved: !1,
+      query: null,
+      beside: null,
+      ...n
+    });
+  }
+  listeners = [];
+  now;
+  onChange(e) {
+    this.listeners.push(e);
+  }
+  set(e) {
+    const n = this.now, i = e.sequence !== void 0 && e.sequence !== n.sequence, s = e.merge !== void 0 || e.hide !== void 0, r = e.query !== void 0 ? e.query : i || s ? null : n.query;
+    this.now = this.mended({ ...n, ...e, query: r });
+    for (const o of this.listeners) o(this.now, n);
+  }
+  map(e = this.now) {
+    return this.scene.sequences[e.sequence].maps[e.map];
+  }
+  axes(e = this.now) {
+    const { axes: n } = this.scene.sequences[e.sequence], i = this.map(e);
+    return { queries: n[i.queries], keys: n[i.keys] };
+  }
+  /** Numbers that are there: a map, head or sequence out of range becomes the nearest. */
+  mended(e) {
+    const n = this.placed(e);
+    return { ...e, ...n, beside: e.beside && this.placed(e.beside) };
+  }
+  placed(e) {
+    const n = ae(e.sequence, this.scene.sequences.length), i = this.scene.sequences[n].maps, s = ae(e.map, i.length);
+    return { sequence: n, map: s, head: ae(e.head, i[s].heads) };
+  }
+}
+function ae(t, e) {
+  return Math.max(0, Math.min(e - 1, t));
+}
+function Si(t) {
+  const e = [t.view, t.sequence, t.map, t.head], n = [t.merge && "words", t.hide && "plain", t.moved && "moved"].filter(Boolean), i = t.query === null ? [] : [`at${t.query}`];
+  return "#" + [...e, ...n, ...i].join(".");
+}
+function Ni(t) {
+  const [e, n, i, s, ...r] = t.replace(/^#/, "").split(".");
+  if (!ye.includes(e)) return {};
+  const o = r.find((a) => /^at\d+$/.test(a));
+  return {
+    view: e,
+    sequence: Number(n) || 0,
+    map: Number(i) || 0,
+    head: Number(s) || 0,
+    merge: r.includes("words"),
+    hide: r.includes("plain"),
+    moved: r.includes("moved"),
+    query: o ? Number(o.slice(2)) : null
+  };
+}
+function g(t, e = {}, ...n) {
+  const i = document.createElement(t);
+  return e.class && (i.className = e.class), e.text !== void 0 && (i.textContent = e.text), e.label && i.setAttribute("aria-label", e.label), e.title && (i.title = e.title), i.append(...n), i;
+}
+function rt(t, e, n, i) {
+  const s = g("select");
+  return e.forEach((r, o) => {
+    const a = g("option", { text: r });
+    a.value = String(o), s.append(a);
+  }), s.value = String(n), s.addEventListener("change", () => i(Number(s.value))), g("label", { class: "chooser" }, g("span", { text: t }), s);
+}
+function dt(t, e, n, i) {
+  const s = g("button", { class: "toggle", text: t, title: n });
+  return s.type = "button", s.setAttribute("aria-pressed", String(e)), s.addEventListener("click", () => i(s.getAttribute("aria-pressed") !== "true")), s;
+}
+function qn(t, e, n) {
+  const i = Math.min(window.devicePixelRatio || 1, 2);
+  t.width = Math.max(1, Math.round(e * i)), t.height = Math.max(1, Math.round(n * i)), t.style.width = `${e}px`, t.style.height = `${n}px`;
+  const s = t.getContext("2d");
+  return s.setTransform(i, 0, 0, i, 0, 0), s;
+}
+function Sn(t) {
+  let e = !1;
+  return () => {
+    e || (e = !0, requestAnimationFrame(() => {
+      e = !1, t();
+    }));
+  };
+}
+let Nn = null;
+function Ti(t) {
+  Nn = t;
+}
+function $t(t) {
+  return getComputedStyle(Nn ?? document.documentElement).getPropertyValue(t).trim();
+}
+function Tn(t) {
+  for (var e = t.length / 6 | 0, n = new Array(e), i = 0; i < e; ) n[i] = "#" + t.slice(i * 6, ++i * 6);
+  return n;
+}
+function _t(t, e, n) {
+  t.prototype = e.prototype = n, n.constructor = t;
+}
+function zt(t, e) {
+  var n = Object.create(t.prototype);
+  for (var i in e) n[i] = e[i];
+  return n;
+}
+function st() {
+}
+var ut = 0.7, yt = 1 / ut, mt = "\\s*([+-]?\\d+)\\s*", St = "\\s*([+-]?(?:\\d*\\.)?\\d+(?:[eE][+-]?\\d+)?)\\s*", Y = "\\s*([+-]?(?:\\d*\\.)?\\d+(?:[eE][+-]?\\d+)?)%\\s*", Ci = /^#([0-9a-f]{3,8})$/, zi = new RegExp(`^rgb\\(${mt},${mt},${mt}\\)$`), Ii = new RegExp(`^rgb\\(${Y},${Y},${Y}\\)$`), Li = new RegExp(`^rgba\\(${mt},${mt},${mt},${St}\\)$`), Ri = new RegExp(`^rgba\\(${Y},${Y},${Y},${St}\\)$`), Pi = new RegExp(`^hsl\\(${St},${Y},${Y}\\)$`), Oi = new RegExp(`^hsla\\(${St},${Y},${Y},${St}\\)$`), Ye = {
+  aliceblue: 15792383,
+  antiquewhite: 16444375,
+  aqua: 65535,
+  aquamarine: 8388564,
+  azure: 15794175,
+  beige: 16119260,
+  bisque: 16770244,
+  black: 0,
+  blanchedalmond: 16772045,
+  blue: 255,
+  blueviolet: 9055202,
+  brown: 10824234,
+  burlywood: 14596231,
+  cadetblue: 6266528,
+  chartreuse: 8388352,
+  chocolate: 13789470,
+  coral: 16744272,
+  cornflowerblue: 6591981,
+  cornsilk: 16775388,
+  crimson: 14423100,
+  cyan: 65535,
+  darkblue: 139,
+  darkcyan: 35723,
+  darkgoldenrod: 12092939,
+  darkgray: 11119017,
+  darkgreen: 25600,
+  darkgrey: 11119017,
+  darkkhaki: 12433259,
+  darkmagenta: 9109643,
+  darkolivegreen: 5597999,
+  darkorange: 16747520,
+  darkorchid: 10040012,
+  darkred: 9109504,
+  darksalmon: 15308410,
+  darkseagreen: 9419919,
+  darkslateblue: 4734347,
+  darkslategray: 3100495,
+  darkslategrey: 3100495,
+  darkturquoise: 52945,
+  darkviolet: 9699539,
+  deeppink: 16716947,
+  deepskyblue: 49151,
+  dimgray: 6908265,
+  dimgrey: 6908265,
+  dodgerblue: 2003199,
+  firebrick: 11674146,
+  floralwhite: 16775920,
+  forestgreen: 2263842,
+  fuchsia: 16711935,
+  gainsboro: 14474460,
+  ghostwhite: 16316671,
+  gold: 16766720,
+  goldenrod: 14329120,
+  gray: 8421504,
+  green: 32768,
+  greenyellow: 11403055,
+  grey: 8421504,
+  honeydew: 15794160,
+  hotpink: 16738740,
+  indianred: 13458524,
+  indigo: 4915330,
+  ivory: 16777200,
+  khaki: 15787660,
+  lavender: 15132410,
+  lavenderblush: 16773365,
+  lawngreen: 8190976,
+  lemonchiffon: 16775885,
+  lightblue: 11393254,
+  lightcoral: 15761536,
+  lightcyan: 14745599,
+  lightgoldenrodyellow: 16448210,
+  lightgray: 13882323,
+  lightgreen: 9498256,
+  lightgrey: 13882323,
+  lightpink: 16758465,
+  lightsalmon: 16752762,
+  lightseagreen: 2142890,
+  lightskyblue: 8900346,
+  lightslategray: 7833753,
+  lightslategrey: 7833753,
+  lightsteelblue: 11584734,
+  lightyellow: 16777184,
+  lime: 65280,
+  limegreen: 3329330,
+  linen: 16445670,
+  magenta: 16711935,
+  maroon: 8388608,
+  mediumaquamarine: 6737322,
+  mediumblue: 205,
+  mediumorchid: 12211667,
+  mediumpurple: 9662683,
+  mediumseagreen: 3978097,
+  mediumslateblue: 8087790,
+  mediumspringgreen: 64154,
+  mediumturquoise: 4772300,
+  mediumvioletred: 13047173,
+  midnightblue: 1644912,
+  mintcream: 16121850,
+  mistyrose: 16770273,
+  moccasin: 16770229,
+  navajowhite: 16768685,
+  navy: 128,
+  oldlace: 16643558,
+  olive: 8421376,
+  olivedrab: 7048739,
+  orange: 16753920,
+  orangered: 16729344,
+  orchid: 14315734,
+  palegoldenrod: 15657130,
+  palegreen: 10025880,
+  paleturquoise: 11529966,
+  palevioletred: 14381203,
+  papayawhip: 16773077,
+  peachpuff: 16767673,
+  peru: 13468991,
+  pink: 16761035,
+  plum: 14524637,
+  powderblue: 11591910,
+  purple: 8388736,
+  rebeccapurple: 6697881,
+  red: 16711680,
+  rosybrown: 12357519,
+  royalblue: 4286945,
+  saddlebrown: 9127187,
+  salmon: 16416882,
+  sandybrown: 16032864,
+  seagreen: 3050327,
+  seashell: 16774638,
+  sienna: 10506797,
+  silver: 12632256,
+  skyblue: 8900331,
+  slateblue: 6970061,
+  slategray: 7372944,
+  slategrey: 7372944,
+  snow: 16775930,
+  springgreen: 65407,
+  steelblue: 4620980,
+  tan: 13808780,
+  teal: 32896,
+  thistle: 14204888,
+  tomato: 16737095,
+  turquoise: 4251856,
+  violet: 15631086,
+  wheat: 16113331,
+  white: 16777215,
+  whitesmoke: 16119285,
+  yellow: 16776960,
+  yellowgreen: 10145074
+};
+_t(st, Nt, {
+  copy(t) {
+    return Object.assign(new this.constructor(), this, t);
+  },
+  displayable() {
+    return this.rgb().displayable();
+  },
+  hex: Ke,
+  // Deprecated! Use color.formatHex.
+  formatHex: Ke,
+  formatHex8: Di,
+  formatHsl: Fi,
+  formatRgb: Ue,
+  toString: Ue
+});
+function Ke() {
+  return this.rgb().formatHex();
+}
+function Di() {
+  return this.rgb().formatHex8();
+}
+function Fi() {
+  return Cn(this).formatHsl();
+}
+function Ue() {
+  return this.rgb().formatRgb();
+}
+function Nt(t) {
+  var e, n;
+  return t = (t + "").trim().toLowerCase(), (e = Ci.exec(t)) ? (n = e[1].length, e = parseInt(e[1], 16), n === 6 ? Ge(e) : n === 3 ? new C(e >> 8 & 15 | e >> 4 & 240, e >> 4 & 15 | e & 240, (e & 15) << 4 | e & 15, 1) : n === 8 ? Ot(e >> 24 & 255, e >> 16 & 255, e >> 8 & 255, (e & 255) / 255) : n === 4 ? Ot(e >> 12 & 15 | e >> 8 & 240, e >> 8 & 15 | e >> 4 & 240, e >> 4 & 15 | e & 240, ((e & 15) << 4 | e & 15) / 255) : null) : (e = zi.exec(t)) ? new C(e[1], e[2], e[3], 1) : (e = Ii.exec(t)) ? new C(e[1] * 255 / 100, e[2] * 255 / 100, e[3] * 255 / 100, 1) : (e = Li.exec(t)) ? Ot(e[1], e[2], e[3], e[4]) : (e = Ri.exec(t)) ? Ot(e[1] * 255 / 100, e[2] * 255 / 100, e[3] * 255 / 100, e[4]) : (e = Pi.exec(t)) ? Je(e[1], e[2] / 100, e[3] / 100, 1) : (e = Oi.exec(t)) ? Je(e[1], e[2] / 100, e[3] / 100, e[4]) : Ye.hasOwnProperty(t) ? Ge(Ye[t]) : t === "transparent" ? new C(NaN, NaN, NaN, 0) : null;
+}
+function Ge(t) {
+  return new C(t >> 16 & 255, t >> 8 & 255, t & 255, 1);
+}
+function Ot(t, e, n, i) {
+  return i <= 0 && (t = e = n = NaN), new C(t, e, n, i);
+}
+function Se(t) {
+  return t instanceof st || (t = Nt(t)), t ? (t = t.rgb(), new C(t.r, t.g, t.b, t.opacity)) : new C();
+}
+function Gt(t, e, n, i) {
+  return arguments.length === 1 ? Se(t) : new C(t, e, n, i ?? 1);
+}
+function C(t, e, n, i) {
+  this.r = +t, this.g = +e, this.b = +n, this.opacity = +i;
+}
+_t(C, Gt, zt(st, {
+  brighter(t) {
+    return t = t == null ? yt : Math.pow(yt, t), new C(this.r * t, this.g * t, this.b * t, this.opacity);
+  },
+  darker(t) {
+    return t = t == null ? ut : Math.pow(ut, t), new C(this.r * t, this.g * t, this.b * t, this.opacity);
+  },
+  rgb() {
+    return this;
+  },
+  clamp() {
+    return new C(lt(this.r), lt(this.g), lt(this.b), Wt(this.opacity));
+  },
+  displayable() {
+    return -0.5 <= this.r && this.r < 255.5 && -0.5 <= this.g && this.g < 255.5 && -0.5 <= this.b && this.b < 255.5 && 0 <= this.opacity && this.opacity <= 1;
+  },
+  hex: We,
+  // Deprecated! Use color.formatHex.
+  formatHex: We,
+  formatHex8: Hi,
+  formatRgb: Ze,
+  toString: Ze
+}));
+function We() {
+  return `#${ct(this.r)}${ct(this.g)}${ct(this.b)}`;
+}
+function Hi() {
+  return `#${ct(this.r)}${ct(this.g)}${ct(this.b)}${ct((isNaN(this.opacity) ? 1 : this.opacity) * 255)}`;
+}
+function Ze() {
+  const t = Wt(this.opacity);
+  return `${t === 1 ? "rgb(" : "rgba("}${lt(this.r)}, ${lt(this.g)}, ${lt(this.b)}${t === 1 ? ")" : `, ${t})`}`;
+}
+function Wt(t) {
+  return isNaN(t) ? 1 : Math.max(0, Math.min(1, t));
+}
+function lt(t) {
+  return Math.max(0, Math.min(255, Math.round(t) || 0));
+}
+function ct(t) {
+  return t = lt(t), (t < 16 ? "0" : "") + t.toString(16);
+}
+function Je(t, e, n, i) {
+  return i <= 0 ? t = e = n = NaN : n <= 0 || n >= 1 ? t = e = NaN : e <= 0 && (t = NaN), new D(t, e, n, i);
+}
+function Cn(t) {
+  if (t instanceof D) return new D(t.h, t.s, t.l, t.opacity);
+  if (t instanceof st || (t = Nt(t)), !t) return new D();
+  if (t instanceof D) return t;
+  t = t.rgb();
+  var e = t.r / 255, n = t.g / 255, i = t.b / 255, s = Math.min(e, n, i), r = Math.max(e, n, i), o = NaN, a = r - s, c = (r + s) / 2;
+  return a ? (e === r ? o = (n - i) / a + (n < i) * 6 : n === r ? o = (i - e) / a + 2 : o = (e - n) / a + 4, a /= c < 0.5 ? r + s : 2 - r - s, o *= 60) : a = c > 0 && c < 1 ? 0 : o, new D(o, a, c, t.opacity);
+}
+function Bi(t, e, n, i) {
+  return arguments.length === 1 ? Cn(t) : new D(t, e, n, i ?? 1);
+}
+function D(t, e, n, i) {
+  this.h = +t, this.s = +e, this.l = +n, this.opacity = +i;
+}
+_t(D, Bi, zt(st, {
+  brighter(t) {
+    return t = t == null ? yt : Math.pow(yt, t), new D(this.h, this.s, this.l * t, this.opacity);
+  },
+  darker(t) {
+    return t = t == null ? ut : Math.pow(ut, t), new D(this.h, this.s, this.l * t, this.opacity);
+  },
+  rgb() {
+    var t = this.h % 360 + (this.h < 0) * 360, e = isNaN(t) || isNaN(this.s) ? 0 : this.s, n = this.l, i = n + (n < 0.5 ? n : 1 - n) * e, s = 2 * n - i;
+    return new C(
+      ce(t >= 240 ? t - 240 : t + 120, s, i),
+      ce(t, s, i),
+      ce(t < 120 ? t + 240 : t - 120, s, i),
+      this.opacity
+    );
+  },
+  clamp() {
+    return new D(Qe(this.h), Dt(this.s), Dt(this.l), Wt(this.opacity));
+  },
+  displayable() {
+    return (0 <= this.s && this.s <= 1 || isNaN(this.s)) && 0 <= this.l && this.l <= 1 && 0 <= this.opacity && this.opacity <= 1;
+  },
+  formatHsl() {
+    const t = Wt(this.opacity);
+    return `${t === 1 ? "hsl(" : "hsla("}${Qe(this.h)}, ${Dt(this.s) * 100}%, ${Dt(this.l) * 100}%${t === 1 ? ")" : `, ${t})`}`;
+  }
+}));
+function Qe(t) {
+  return t = (t || 0) % 360, t < 0 ? t + 360 : t;
+}
+function Dt(t) {
+  return Math.max(0, Math.min(1, t || 0));
+}
+function ce(t, e, n) {
+  return (t < 60 ? e + (n - e) * t / 60 : t < 180 ? n : t < 240 ? e + (n - e) * (240 - t) / 60 : e) * 255;
+}
+const zn = Math.PI / 180, In = 180 / Math.PI, Zt = 18, Ln = 0.96422, Rn = 1, Pn = 0.82521, On = 4 / 29, gt = 6 / 29, Dn = 3 * gt * gt, Vi = gt * gt * gt;
+function Fn(t) {
+  if (t instanceof K) return new K(t.l, t.a, t.b, t.opacity);
+  if (t instanceof Q) return Hn(t);
+  t instanceof C || (t = Se(t));
+  var e = fe(t.r), n = fe(t.g), i = fe(t.b), s = le((0.2225045 * e + 0.7168786 * n + 0.0606169 * i) / Rn), r, o;
+  return e === n && n === i ? r = o = s : (r = le((0.4360747 * e + 0.3850649 * n + 0.1430804 * i) / Ln), o = le((0.0139322 * e + 0.0971045 * n + 0.7141733 * i) / Pn)), new K(116 * s - 16, 500 * (r - s), 200 * (s - o), t.opacity);
+}
+function Xi(t, e, n, i) {
+  return arguments.length === 1 ? Fn(t) : new K(t, e, n, i ?? 1);
+}
+function K(t, e, n, i) {
+  this.l = +t, this.a = +e, this.b = +n, this.opacity = +i;
+}
+_t(K, Xi, zt(st, {
+  brighter(t) {
+    return new K(this.l + Zt * (t ?? 1), this.a, this.b, this.opacity);
+  },
+  darker(t) {
+    return new K(this.l - Zt * (t ?? 1), this.a, this.b, this.opacity);
+  },
+  rgb() {
+    var t = (this.l + 16) / 116, e = isNaN(this.a) ? t : t + this.a / 500, n = isNaN(this.b) ? t : t - this.b / 200;
+    return e = Ln * he(e), t = Rn * he(t), n = Pn * he(n), new C(
+      ue(3.1338561 * e - 1.6168667 * t - 0.4906146 * n),
+      ue(-0.9787684 * e + 1.9161415 * t + 0.033454 * n),
+      ue(0.0719453 * e - 0.2289914 * t + 1.4052427 * n),
+      this.opacity
+    );
+  }
+}));
+function le(t) {
+  return t > Vi ? Math.pow(t, 1 / 3) : t / Dn + On;
+}
+function he(t) {
+  return t > gt ? t * t * t : Dn * (t - On);
+}
+function ue(t) {
+  return 255 * (t <= 31308e-7 ? 12.92 * t : 1.055 * Math.pow(t, 1 / 2.4) - 0.055);
+}
+function fe(t) {
+  return (t /= 255) <= 0.04045 ? t / 12.92 : Math.pow((t + 0.055) / 1.055, 2.4);
+}
+function Yi(t) {
+  if (t instanceof Q) return new Q(t.h, t.c, t.l, t.opacity);
+  if (t instanceof K || (t = Fn(t)), t.a === 0 && t.b === 0) return new Q(NaN, 0 < t.l && t.l < 100 ? 0 : NaN, t.l, t.opacity);
+  var e = Math.atan2(t.b, t.a) * In;
+  return new Q(e < 0 ? e + 360 : e, Math.sqrt(t.a * t.a + t.b * t.b), t.l, t.opacity);
+}
+function Ki(t, e, n, i) {
+  return arguments.length === 1 ? Yi(t) : new Q(t, e, n, i ?? 1);
+}
+function Q(t, e, n, i) {
+  this.h = +t, this.c = +e, this.l = +n, this.opacity = +i;
+}
+function Hn(t) {
+  if (isNaN(t.h)) return new K(t.l, 0, 0, t.opacity);
+  var e = t.h * zn;
+  return new K(t.l, Math.cos(e) * t.c, Math.sin(e) * t.c, t.opacity);
+}
+_t(Q, Ki, zt(st, {
+  brighter(t) {
+    return new Q(this.h, this.c, this.l + Zt * (t ?? 1), this.opacity);
+  },
+  darker(t) {
+    return new Q(this.h, this.c, this.l - Zt * (t ?? 1), this.opacity);
+  },
+  rgb() {
+    return Hn(this).rgb();
+  }
+}));
+var Bn = -0.14861, Ne = 1.78277, Te = -0.29227, ne = -0.90649, Tt = 1.97294, je = Tt * ne, tn = Tt * Ne, en = Ne * Te - ne * Bn;
+function Ui(t) {
+  if (t instanceof ht) return new ht(t.h, t.s, t.l, t.opacity);
+  t instanceof C || (t = Se(t));
+  var e = t.r / 255, n = t.g / 255, i = t.b / 255, s = (en * i + je * e - tn * n) / (en + je - tn), r = i - s, o = (Tt * (n - s) - Te * r) / ne, a = Math.sqrt(o * o + r * r) / (Tt * s * (1 - s)), c = a ? Math.atan2(o, r) * In - 120 : NaN;
+  return new ht(c < 0 ? c + 360 : c, a, s, t.opacity);
+}
+function ve(t, e, n, i) {
+  return arguments.length === 1 ? Ui(t) : new ht(t, e, n, i ?? 1);
+}
+function ht(t, e, n, i) {
+  this.h = +t, this.s = +e, this.l = +n, this.opacity = +i;
+}
+_t(ht, ve, zt(st, {
+  brighter(t) {
+    return t = t == null ? yt : Math.pow(yt, t), new ht(this.h, this.s, this.l * t, this.opacity);
+  },
+  darker(t) {
+    return t = t == null ? ut : Math.pow(ut, t), new ht(this.h, this.s, this.l * t, this.opacity);
+  },
+  rgb() {
+    var t = isNaN(this.h) ? 0 : (this.h + 120) * zn, e = +this.l, n = isNaN(this.s) ? 0 : this.s * e * (1 - e), i = Math.cos(t), s = Math.sin(t);
+    return new C(
+      255 * (e + n * (Bn * i + Ne * s)),
+      255 * (e + n * (Te * i + ne * s)),
+      255 * (e + n * (Tt * i)),
+      this.opacity
+    );
+  }
+}));
+function Gi(t, e, n, i, s) {
+  var r = t * t, o = r * t;
+  return ((1 - 3 * t + 3 * r - o) * e + (4 - 6 * r + 3 * o) * n + (1 + 3 * t + 3 * r - 3 * o) * i + o * s) / 6;
+}
+function Wi(t) {
+  var e = t.length - 1;
+  return function(n) {
+    var i = n <= 0 ? n = 0 : n >= 1 ? (n = 1, e - 1) : Math.floor(n * e), s = t[i], r = t[i + 1], o = i > 0 ? t[i - 1] : 2 * s - r, a = i < e - 1 ? t[i + 2] : 2 * r - s;
+    return Gi((n - i / e) * e, o, s, r, a);
+  };
+}
+var Ce = (t) => () => t;
+function Vn(t, e) {
+  return function(n) {
+    return t + n * e;
+  };
+}
+function Zi(t, e, n) {
+  return t = Math.pow(t, n), e = Math.pow(e, n) - t, n = 1 / n, function(i) {
+    return Math.pow(t + i * e, n);
+  };
+}
+function Ji(t, e) {
+  var n = e - t;
+  return n ? Vn(t, n > 180 || n < -180 ? n - 360 * Math.round(n / 360) : n) : Ce(isNaN(t) ? e : t);
+}
+function Qi(t) {
+  return (t = +t) == 1 ? wt : function(e, n) {
+    return n - e ? Zi(e, n, t) : Ce(isNaN(e) ? n : e);
+  };
+}
+function wt(t, e) {
+  var n = e - t;
+  return n ? Vn(t, n) : Ce(isNaN(t) ? e : t);
+}
+var nn = (function t(e) {
+  var n = Qi(e);
+  function i(s, r) {
+    var o = n((s = Gt(s)).r, (r = Gt(r)).r), a = n(s.g, r.g), c = n(s.b, r.b), h = wt(s.opacity, r.opacity);
+    return function(l) {
+      return s.r = o(l), s.g = a(l), s.b = c(l), s.opacity = h(l), s + "";
+    };
+  }
+  return i.gamma = t, i;
+})(1);
+function ji(t) {
+  return function(e) {
+    var n = e.length, i = new Array(n), s = new Array(n), r = new Array(n), o, a;
+    for (o = 0; o < n; ++o)
+      a = Gt(e[o]), i[o] = a.r || 0, s[o] = a.g || 0, r[o] = a.b || 0;
+    return i = t(i), s = t(s), r = t(r), a.opacity = 1, function(c) {
+      return a.r = i(c), a.g = s(c), a.b = r(c), a + "";
+    };
+  };
+}
+var ts = ji(Wi);
+function it(t, e) {
+  return t = +t, e = +e, function(n) {
+    return t * (1 - n) + e * n;
+  };
+}
+var xe = /[-+]?(?:\d+\.?\d*|\.?\d+)(?:[eE][-+]?\d+)?/g, de = new RegExp(xe.source, "g");
+function es(t) {
+  return function() {
+    return t;
+  };
+}
+function ns(t) {
+  return function(e) {
+    return t(e) + "";
+  };
+}
+function is(t, e) {
+  var n = xe.lastIndex = de.lastIndex = 0, i, s, r, o = -1, a = [], c = [];
+  for (t = t + "", e = e + ""; (i = xe.exec(t)) && (s = de.exec(e)); )
+    (r = s.index) > n && (r = e.slice(n, r), a[o] ? a[o] += r : a[++o] = r), (i = i[0]) === (s = s[0]) ? a[o] ? a[o] += s : a[++o] = s : (a[++o] = null, c.push({ i: o, x: it(i, s) })), n = de.lastIndex;
+  return n < e.length && (r = e.slice(n), a[o] ? a[o] += r : a[++o] = r), a.length < 2 ? c[0] ? ns(c[0].x) : es(e) : (e = c.length, function(h) {
+    for (var l = 0, f; l < e; ++l) a[(f = c[l]).i] = f.x(h);
+    return a.join("");
+  });
+}
+var sn = 180 / Math.PI, be = {
+  translateX: 0,
+  translateY: 0,
+  rotate: 0,
+  skewX: 0,
+  scaleX: 1,
+  scaleY: 1
+};
+function Xn(t, e, n, i, s, r) {
+  var o, a, c;
+  return (o = Math.sqrt(t * t + e * e)) && (t /= o, e /= o), (c = t * n + e * i) && (n -= t * c, i -= e * c), (a = Math.sqrt(n * n + i * i)) && (n /= a, i /= a, c /= a), t * i < e * n && (t = -t, e = -e, c = -c, o = -o), {
+    translateX: s,
+    translateY: r,
+    rotate: Math.atan2(e, t) * sn,
+    skewX: Math.atan(c) * sn,
+    scaleX: o,
+    scaleY: a
+  };
+}
+var Ft;
+function ss(t) {
+  const e = new (typeof DOMMatrix == "function" ? DOMMatrix : WebKitCSSMatrix)(t + "");
+  return e.isIdentity ? be : Xn(e.a, e.b, e.c, e.d, e.e, e.f);
+}
+function rs(t) {
+  return t == null || (Ft || (Ft = document.createElementNS("http://www.w3.org/2000/svg", "g")), Ft.setAttribute("transform", t), !(t = Ft.transform.baseVal.consolidate())) ? be : (t = t.matrix, Xn(t.a, t.b, t.c, t.d, t.e, t.f));
+}
+function Yn(t, e, n, i) {
+  function s(h) {
+    return h.length ? h.pop() + " " : "";
+  }
+  function r(h, l, f, p, d, w) {
+    if (h !== f || l !== p) {
+      var _ = d.push("translate(", null, e, null, n);
+      w.push({ i: _ - 4, x: it(h, f) }, { i: _ - 2, x: it(l, p) });
+    } else (f || p) && d.push("translate(" + f + e + p + n);
+  }
+  function o(h, l, f, p) {
+    h !== l ? (h - l > 180 ? l += 360 : l - h > 180 && (h += 360), p.push({ i: f.push(s(f) + "rotate(", null, i) - 2, x: it(h, l) })) : l && f.push(s(f) + "rotate(" + l + i);
+  }
+  function a(h, l, f, p) {
+    h !== l ? p.push({ i: f.push(s(f) + "skewX(", null, i) - 2, x: it(h, l) }) : l && f.push(s(f) + "skewX(" + l + i);
+  }
+  function c(h, l, f, p, d, w) {
+    if (h !== f || l !== p) {
+      var _ = d.push(s(d) + "scale(", null, ",", null, ")");
+      w.push({ i: _ - 4, x: it(h, f) }, { i: _ - 2, x: it(l, p) });
+    } else (f !== 1 || p !== 1) && d.push(s(d) + "scale(" + f + "," + p + ")");
+  }
+  return function(h, l) {
+    var f = [], p = [];
+    return h = t(h), l = t(l), r(h.translateX, h.translateY, l.translateX, l.translateY, f, p), o(h.rotate, l.rotate, f, p), a(h.skewX, l.skewX, f, p), c(h.scaleX, h.scaleY, l.scaleX, l.scaleY, f, p), h = l = null, function(d) {
+      for (var w = -1, _ = p.length, M; ++w < _; ) f[(M = p[w]).i] = M.x(d);
+      return f.join("");
+    };
+  };
+}
+var os = Yn(ss, "px, ", "px)", "deg)"), as = Yn(rs, ", ", ")", ")"), cs = 1e-12;
+function rn(t) {
+  return ((t = Math.exp(t)) + 1 / t) / 2;
+}
+function ls(t) {
+  return ((t = Math.exp(t)) - 1 / t) / 2;
+}
+function hs(t) {
+  return ((t = Math.exp(2 * t)) - 1) / (t + 1);
+}
+var us = (function t(e, n, i) {
+  function s(r, o) {
+    var a = r[0], c = r[1], h = r[2], l = o[0], f = o[1], p = o[2], d = l - a, w = f - c, _ = d * d + w * w, M, y;
+    if (_ < cs)
+      y = Math.log(p / h) / e, M = function(et) {
+        return [
+          a + et * d,
+          c + et * w,
+          h * Math.exp(e * et * y)
+        ];
+      };
+    else {
+      var S = Math.sqrt(_), T = (p * p - h * h + i * _) / (2 * h * n * S), k = (p * p - h * h - i * _) / (2 * p * n * S), A = Math.log(Math.sqrt(T * T + 1) - T), I = Math.log(Math.sqrt(k * k + 1) - k);
+      y = (I - A) / e, M = function(et) {
+        var Lt = et * y, Rt = rn(A), Pt = h / (n * S) * (Rt * hs(e * Lt + A) - ls(A));
+        return [
+          a + Pt * d,
+          c + Pt * w,
+          h * Rt / rn(e * Lt + A)
+        ];
+      };
+    }
+    return M.duration = Math.abs(y) * 1e3 * e / Math.SQRT2, M;
+  }
+  return s.rho = function(r) {
+    var o = Math.max(1e-3, +r), a = o * o, c = a * a;
+    return t(o, a, c);
+  }, s;
+})(Math.SQRT2, 2, 4);
+function Kn(t) {
+  return (function e(n) {
+    n = +n;
+    function i(s, r) {
+      var o = t((s = ve(s)).h, (r = ve(r)).h), a = wt(s.s, r.s), c = wt(s.l, r.l), h = wt(s.opacity, r.opacity);
+      return function(l) {
+        return s.h = o(l), s.s = a(l), s.l = c(Math.pow(l, n)), s.opacity = h(l), s + "";
+      };
+    }
+    return i.gamma = e, i;
+  })(1);
+}
+Kn(Ji);
+Kn(wt);
+const Un = (t) => ts(t[t.length - 1]);
+var fs = new Array(3).concat(
+  "998ec3f7f7f7f1a340",
+  "5e3c99b2abd2fdb863e66101",
+  "5e3c99b2abd2f7f7f7fdb863e66101",
+  "542788998ec3d8daebfee0b6f1a340b35806",
+  "542788998ec3d8daebf7f7f7fee0b6f1a340b35806",
+  "5427888073acb2abd2d8daebfee0b6fdb863e08214b35806",
+  "5427888073acb2abd2d8daebf7f7f7fee0b6fdb863e08214b35806",
+  "2d004b5427888073acb2abd2d8daebfee0b6fdb863e08214b358067f3b08",
+  "2d004b5427888073acb2abd2d8daebf7f7f7fee0b6fdb863e08214b358067f3b08"
+).map(Tn);
+const ds = Un(fs);
+var ps = new Array(3).concat(
+  "deebf79ecae13182bd",
+  "eff3ffbdd7e76baed62171b5",
+  "eff3ffbdd7e76baed63182bd08519c",
+  "eff3ffc6dbef9ecae16baed63182bd08519c",
+  "eff3ffc6dbef9ecae16baed64292c62171b5084594",
+  "f7fbffdeebf7c6dbef9ecae16baed64292c62171b5084594",
+  "f7fbffdeebf7c6dbef9ecae16baed64292c62171b508519c08306b"
+).map(Tn);
+const ms = Un(ps);
+function gs(t) {
+  return t = Math.max(0, Math.min(1, t)), "rgb(" + Math.max(0, Math.min(255, Math.round(-4.54 - t * (35.34 - t * (2381.73 - t * (6402.7 - t * (7024.72 - t * 2710.57))))))) + ", " + Math.max(0, Math.min(255, Math.round(32.49 + t * (170.73 + t * (52.82 - t * (131.46 - t * (176.58 - t * 67.37))))))) + ", " + Math.max(0, Math.min(255, Math.round(81.24 + t * (442.36 - t * (2482.43 - t * (6167.24 - t * (6614.94 - t * 2475.67))))))) + ")";
+}
+function Gn() {
+  return matchMedia("(prefers-color-scheme: dark)").matches;
+}
+const on = /* @__PURE__ */ new Map();
+function Wn(t, e = !1) {
+  const n = `${t} ${e}`;
+  let i = on.get(n);
+  if (!i) {
+    i = new Uint8ClampedArray(1024);
+    const s = e ? (r) => ds(1 - r) : t ? gs : ms;
+    for (let r = 0; r < 256; r++) {
+      const o = /rgb\((\d+), (\d+), (\d+)\)/.exec(ws(s(r / 255))) ?? ["", "0", "0", "0"];
+      i.set([Number(o[1]), Number(o[2]), Number(o[3]), 255], 4 * r);
+    }
+    e || i.set(t ? [13, 21, 34, 255] : [250, 251, 253, 255], 0), on.set(n, i);
+  }
+  return i;
+}
+function ws(t) {
+  if (!t.startsWith("#")) return t;
+  const e = parseInt(t.slice(1), 16);
+  return `rgb(${e >> 16}, ${e >> 8 & 255}, ${e & 255})`;
+}
+function ys(t, e) {
+  return e > 0 ? Math.round(255 * Math.sqrt(Math.max(0, Math.min(1, t / e)))) : 0;
+}
+function ze(t, e, n, i, s = !1) {
+  const r = new ImageData(n, e), o = Wn(Gn(), s);
+  for (let a = 0; a < e * n; a++) {
+    const c = s ? Math.round(127.5 + 127.5 * Math.max(-1, Math.min(1, t[a] / (i || 1)))) : ys(t[a], i);
+    r.data.set(o.subarray(4 * c, 4 * c + 4), 4 * a);
+  }
+  return r;
+}
+const pt = { query: "#d55e00", key: "#0072b2" };
+class vs {
+  constructor(e, n = !1) {
+    this.grid = e, this.both = n, this.rows = e.rows.names.length, this.columns = e.columns.names.length, this.peak = e.peak;
+  }
+  rows;
+  columns;
+  peak;
+  picture = null;
+  name(e) {
+    return this.grid.rows.names[e];
+  }
+  columnName(e) {
+    return this.grid.columns.names[e];
+  }
+  value(e, n) {
+    return this.grid.values[e * this.columns + n];
+  }
+  draw(e, n) {
+    !this.rows || !this.columns || (this.picture || (this.picture = new OffscreenCanvas(this.columns, this.rows), this.picture.getContext("2d").putImageData(ze(this.grid.values, this.rows, this.columns, this.peak, this.both), 0, 0)), e.imageSmoothingEnabled = n.cell < 1, e.drawImage(
+      this.picture,
+      -n.x * n.cell,
+      -n.y * n.cell,
+      this.columns * n.cell,
+      this.rows * n.cell
+    ));
+  }
+}
+const an = 160, xs = 4;
+class bs {
+  constructor(e, n, i, s, r) {
+    this.source = e, this.where = n, this.names = i, this.pool = s, this.changed = r, this.top = Math.max(0, Math.ceil(Math.log2(Math.max(this.rows, this.columns) / (2 * nt))));
+  }
+  peak = 1e-9;
+  top;
+  // the level of the overview: one tile or four
+  held = /* @__PURE__ */ new Map();
+  queue = [];
+  pending = 0;
+  clock = 0;
+  get rows() {
+    return this.names.rows.length;
+  }
+  get columns() {
+    return this.names.columns.length;
+  }
+  name(e) {
+    return this.names.rows[e];
+  }
+  columnName(e) {
+    return this.names.columns[e];
+  }
+  value(e, n) {
+    const i = this.held.get(this.key(0, Math.floor(e / nt), Math.floor(n / nt)))?.tile;
+    return i ? i.values[e % nt * i.columns + n % nt] : null;
+  }
+  /** The level whose cells are about a pixel or larger. */
+  level(e) {
+    return Math.max(0, Math.min(this.top, Math.floor(-Math.log2(Math.max(e, 1e-9)))));
+  }
+  draw(e, n) {
+    this.clock++;
+    const i = this.level(n.cell);
+    this.queue.length = 0;
+    for (let s = this.top; s >= i; s--)
+      s !== this.top && s !== i || this.drawLevel(e, n, s);
+    this.next();
+  }
+  drawLevel(e, n, i) {
+    const s = nt * 2 ** i, r = (l, f, p) => [
+      Math.max(0, Math.floor(l / s)),
+      Math.min(Math.ceil(p / s) - 1, Math.floor((l + f) / s))
+    ], [o, a] = r(n.y, n.rows, this.rows), [c, h] = r(n.x, n.columns, this.columns);
+    for (let l = o; l <= a; l++)
+      for (let f = c; f <= h; f++) {
+        const p = this.key(i, l, f), d = this.held.get(p);
+        if (!d) {
+          this.queue.push(p);
+          continue;
+        }
+        if (d.used = this.clock, !d.tile) continue;
+        d.picture ??= this.painted(d.tile);
+        const w = 2 ** i * n.cell;
+        e.imageSmoothingEnabled = w < 1, e.drawImage(
+          d.picture,
+          (f * s - n.x) * n.cell,
+          (l * s - n.y) * n.cell,
+          d.tile.columns * w,
+          d.tile.rows * w
+        );
+      }
+  }
+  painted(e) {
+    const n = new OffscreenCanvas(e.columns, e.rows);
+    return n.getContext("2d").putImageData(ze(e.values, e.rows, e.columns, this.peak), 0, 0), n;
+  }
+  key(e, n, i) {
+    return `${e} ${n} ${i}`;
+  }
+  next() {
+    for (; this.pending < xs && this.queue.length; ) {
+      const e = this.queue.shift(), [n, i, s] = e.split(" ").map(Number);
+      this.held.set(e, { tile: null, picture: null, used: this.clock }), this.pending++, this.source.tile({ ...this.where, level: n, row: i, column: s, pool: this.pool }).then((r) => this.arrived(e, n, r)).catch(() => this.held.delete(e)).finally(() => {
+        this.pending--, this.next();
+      });
+    }
+  }
+  arrived(e, n, i) {
+    if (this.held.set(e, { tile: i, picture: null, used: this.clock }), n === this.top || this.pool === "max") {
+      let s = 0;
+      for (const r of i.values) r > s && (s = r);
+      if (n === this.top && s > this.peak) {
+        this.peak = s;
+        for (const r of this.held.values()) r.picture = null;
+      }
+    }
+    if (this.held.size > an) {
+      const s = [...this.held].filter(([r]) => !r.startsWith(`${this.top} `)).sort((r, o) => r[1].used - o[1].used);
+      for (const [r] of s.slice(0, this.held.size - an)) this.held.delete(r);
+    }
+    this.changed();
+  }
+}
+const ot = 22, X = 260, cn = 0.02;
+class _s {
+  constructor(e, n, i) {
+    this.grid = e, this.held = n, this.options = i, this.canvas.setAttribute("role", "img"), this.canvas.setAttribute("aria-label", `${i.label}: lines from each word to the words it attends to`), this.left.setAttribute("role", "listbox"), this.left.setAttribute("aria-label", "attends from"), this.from = e.rows.names.map((s, r) => this.word(s, r)), this.to = e.columns.names.map((s) => g("div", { class: "word", text: R(s) })), this.left.append(...this.from), this.right.append(...this.to), this.element.append(this.left, this.canvas, this.right), this.element.addEventListener("pointerleave", () => this.hover(null)), this.element.addEventListener("scroll", this.redraw);
+  }
+  element = g("div", { class: "lines" });
+  canvas = g("canvas");
+  left = g("div", { class: "column from" });
+  right = g("div", { class: "column to" });
+  from = [];
+  to = [];
+  hovered = null;
+  redraw = Sn(() => this.draw());
+  /** Draw; to be called when the element has its size. */
+  show() {
+    this.mark(), this.draw();
+  }
+  word(e, n) {
+    const i = g("button", { class: "word", text: R(e) });
+    return i.type = "button", i.setAttribute("role", "option"), i.tabIndex = n === (this.held ?? 0) ? 0 : -1, i.addEventListener("pointerenter", () => this.hover(n)), i.addEventListener("focus", () => this.hover(n)), i.addEventListener("click", () => {
+      this.held = this.held === n ? null : n, this.options.hold(this.held), this.mark(), this.redraw();
+    }), i.addEventListener("keydown", (s) => {
+      const r = s.key === "ArrowDown" ? 1 : s.key === "ArrowUp" ? -1 : 0;
+      if (!r || s.altKey) return;
+      s.preventDefault(), s.stopPropagation();
+      const o = this.from[n + r];
+      o && (i.tabIndex = -1, o.tabIndex = 0, o.focus());
+    }), i;
+  }
+  hover(e) {
+    this.hovered !== e && (this.hovered = e, this.mark(), this.redraw());
+  }
+  get active() {
+    return this.hovered ?? this.held;
+  }
+  mark() {
+    const { active: e, grid: n } = this, i = n.columns.names.length;
+    this.from.forEach((s, r) => {
+      s.classList.toggle("active", r === e), s.setAttribute("aria-selected", String(r === this.held));
+    }), this.to.forEach((s, r) => {
+      const o = e === null ? 0 : n.values[e * i + r], a = n.peak ? o / n.peak : 0;
+      s.style.setProperty("--share", e === null ? "0" : a.toFixed(3)), e === null ? (delete s.dataset.weight, delete s.dataset.shown) : (s.dataset.weight = o.toFixed(7), s.dataset.shown = o >= 0.01 ? H(o, 2) : "");
+    }), e !== null && this.options.say(Zn(n, e));
+  }
+  draw() {
+    const { grid: e, element: n, active: i } = this, s = n.scrollTop, r = Math.min(n.clientHeight || 600, Math.max(e.rows.names.length, e.columns.names.length) * ot), o = qn(this.canvas, X, r);
+    o.clearRect(0, 0, X, r);
+    const a = e.columns.names.length, c = i === null ? cn * e.peak : 2e-3 * e.peak, h = i ?? 0, l = i === null ? e.rows.names.length : i + 1, f = $t("--line");
+    for (let p = h; p < l; p++) {
+      const d = (p + 0.5) * ot - s;
+      for (let w = 0; w < a; w++) {
+        const _ = e.values[p * a + w];
+        if (_ <= c) continue;
+        const M = (w + 0.5) * ot - s;
+        if (Math.max(d, M) < 0 || Math.min(d, M) > r) continue;
+        const y = _ / e.peak;
+        o.globalAlpha = Math.min(1, i === null ? 0.75 * y : 0.15 + 0.85 * y), o.lineWidth = 0.5 + 3.5 * y, o.strokeStyle = i === null ? f : pt.query, o.beginPath(), o.moveTo(0, d), o.bezierCurveTo(X * 0.45, d, X * 0.55, M, X, M), o.stroke();
+      }
+    }
+    o.globalAlpha = 1;
+  }
+  /** The lines as an SVG, all that would be drawn. */
+  svg() {
+    const { grid: e, active: n } = this, i = e.columns.names.length, s = 150, r = Math.max(e.rows.names.length, i) * ot, o = [
+      `<svg xmlns="http://www.w3.org/2000/svg" width="${2 * s + X}" height="${r}" font-family="sans-serif" font-size="13">`
+    ];
+    e.rows.names.forEach((c, h) => {
+      if (!(n !== null && h !== n))
+        for (let l = 0; l < i; l++) {
+          const f = e.peak ? e.values[h * i + l] / e.peak : 0;
+          if (f <= cn) continue;
+          const [p, d] = [(h + 0.5) * ot, (l + 0.5) * ot], w = `M${s} ${p}C${s + X * 0.45} ${p} ${s + X * 0.55} ${d} ${s + X} ${d}`;
+          o.push(
+            `<path d="${w}" fill="none" stroke="${pt.key}" stroke-width="${(0.5 + 3.5 * f).toFixed(2)}" opacity="${f.toFixed(3)}"/>`
+          );
+        }
+    });
+    const a = (c, h, l, f) => `<text x="${h}" y="${(l + 0.5) * ot + 4}" text-anchor="${f}">${_e(R(c))}</text>`;
+    return e.rows.names.forEach((c, h) => o.push(a(c, s - 8, h, "end"))), e.columns.names.forEach((c, h) => o.push(a(c, s + X + 8, h, "start"))), o.join(`
+`) + `
+</svg>
+`;
+  }
+}
+function Zn(t, e, n = 4) {
+  const i = t.columns.names.length, r = Array.from({ length: i }, (o, a) => a).sort((o, a) => t.values[e * i + a] - t.values[e * i + o]).slice(0, n).map((o) => `${R(t.columns.names[o])} ${H(t.values[e * i + o], 6)}`);
+  return `${R(t.rows.names[e])} → ${r.join(", ")}`;
+}
+function R(t) {
+  return t.replace(/\n/g, "⏎").replace(/\t/g, "⇥").replace(/^ +$/, "␣") || "∅";
+}
+function _e(t) {
+  return t.replace(/[<>&"']/g, (e) => `&#${e.charCodeAt(0)};`).replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, "");
+}
+var Me = "http://www.w3.org/1999/xhtml";
+const ln = {
+  svg: "http://www.w3.org/2000/svg",
+  xhtml: Me,
+  xlink: "http://www.w3.org/1999/xlink",
+  xml: "http://www.w3.org/XML/1998/namespace",
+  xmlns: "http://www.w3.org/2000/xmlns/"
+};
+function ie(t) {
+  var e = t += "", n = e.indexOf(":");
+  return n >= 0 && (e = t.slice(0, n)) !== "xmlns" && (t = t.slice(n + 1)), ln.hasOwnProperty(e) ? { space: ln[e], local: t } : t;
+}
+function Ms(t) {
+  return function() {
+    var e = this.ownerDocument, n = this.namespaceURI;
+    return n === Me && e.documentElement.namespaceURI === Me ? e.createElement(t) : e.createElementNS(n, t);
+  };
+}
+function ks(t) {
+  return function() {
+    return this.ownerDocument.createElementNS(t.space, t.local);
+  };
+}
+function Jn(t) {
+  var e = ie(t);
+  return (e.local ? ks : Ms)(e);
+}
+function $s() {
+}
+function Ie(t) {
+  return t == null ? $s : function() {
+    return this.querySelector(t);
+  };
+}
+function Es(t) {
+  typeof t != "function" && (t = Ie(t));
+  for (var e = this._groups, n = e.length, i = new Array(n), s = 0; s < n; ++s)
+    for (var r = e[s], o = r.length, a = i[s] = new Array(o), c, h, l = 0; l < o; ++l)
+      (c = r[l]) && (h = t.call(c, c.__data__, l, r)) && ("__data__" in c && (h.__data__ = c.__data__), a[l] = h);
+  return new L(i, this._parents);
+}
+function As(t) {
+  return t == null ? [] : Array.isArray(t) ? t : Array.from(t);
+}
+function qs() {
+  return [];
+}
+function Qn(t) {
+  return t == null ? qs : function() {
+    return this.querySelectorAll(t);
+  };
+}
+function Ss(t) {
+  return function() {
+    return As(t.apply(this, arguments));
+  };
+}
+function Ns(t) {
+  typeof t == "function" ? t = Ss(t) : t = Qn(t);
+  for (var e = this._groups, n = e.length, i = [], s = [], r = 0; r < n; ++r)
+    for (var o = e[r], a = o.length, c, h = 0; h < a; ++h)
+      (c = o[h]) && (i.push(t.call(c, c.__data__, h, o)), s.push(c));
+  return new L(i, s);
+}
+function jn(t) {
+  return function() {
+    return this.matches(t);
+  };
+}
+function ti(t) {
+  return function(e) {
+    return e.matches(t);
+  };
+}
+var Ts = Array.prototype.find;
+function Cs(t) {
+  return function() {
+    return Ts.call(this.children, t);
+  };
+}
+function zs() {
+  return this.firstElementChild;
+}
+function Is(t) {
+  return this.select(t == null ? zs : Cs(typeof t == "function" ? t : ti(t)));
+}
+var Ls = Array.prototype.filter;
+function Rs() {
+  return Array.from(this.children);
+}
+function Ps(t) {
+  return function() {
+    return Ls.call(this.children, t);
+  };
+}
+function Os(t) {
+  return this.selectAll(t == null ? Rs : Ps(typeof t == "function" ? t : ti(t)));
+}
+function Ds(t) {
+  typeof t != "function" && (t = jn(t));
+  for (var e = this._groups, n = e.length, i = new Array(n), s = 0; s < n; ++s)
+    for (var r = e[s], o = r.length, a = i[s] = [], c, h = 0; h < o; ++h)
+      (c = r[h]) && t.call(c, c.__data__, h, r) && a.push(c);
+  return new L(i, this._parents);
+}
+function ei(t) {
+  return new Array(t.length);
+}
+function Fs() {
+  return new L(this._enter || this._groups.map(ei), this._parents);
+}
+function Jt(t, e) {
+  this.ownerDocument = t.ownerDocument, this.namespaceURI = t.namespaceURI, this._next = null, this._parent = t, this.__data__ = e;
+}
+Jt.prototype = {
+  constructor: Jt,
+  appendChild: function(t) {
+    return this._parent.insertBefore(t, this._next);
+  },
+  insertBefore: function(t, e) {
+    return this._parent.insertBefore(t, e);
+  },
+  querySelector: function(t) {
+    return this._parent.querySelector(t);
+  },
+  querySelectorAll: function(t) {
+    return this._parent.querySelectorAll(t);
+  }
+};
+function Hs(t) {
+  return function() {
+    return t;
+  };
+}
+function Bs(t, e, n, i, s, r) {
+  for (var o = 0, a, c = e.length, h = r.length; o < h; ++o)
+    (a = e[o]) ? (a.__data__ = r[o], i[o] = a) : n[o] = new Jt(t, r[o]);
+  for (; o < c; ++o)
+    (a = e[o]) && (s[o] = a);
+}
+function Vs(t, e, n, i, s, r, o) {
+  var a, c, h = /* @__PURE__ */ new Map(), l = e.length, f = r.length, p = new Array(l), d;
+  for (a = 0; a < l; ++a)
+    (c = e[a]) && (p[a] = d = o.call(c, c.__data__, a, e) + "", h.has(d) ? s[a] = c : h.set(d, c));
+  for (a = 0; a < f; ++a)
+    d = o.call(t, r[a], a, r) + "", (c = h.get(d)) ? (i[a] = c, c.__data__ = r[a], h.delete(d)) : n[a] = new Jt(t, r[a]);
+  for (a = 0; a < l; ++a)
+    (c = e[a]) && h.get(p[a]) === c && (s[a] = c);
+}
+function Xs(t) {
+  return t.__data__;
+}
+function Ys(t, e) {
+  if (!arguments.length) return Array.from(this, Xs);
+  var n = e ? Vs : Bs, i = this._parents, s = this._groups;
+  typeof t != "function" && (t = Hs(t));
+  for (var r = s.length, o = new Array(r), a = new Array(r), c = new Array(r), h = 0; h < r; ++h) {
+    var l = i[h], f = s[h], p = f.length, d = Ks(t.call(l, l && l.__data__, h, i)), w = d.length, _ = a[h] = new Array(w), M = o[h] = new Array(w), y = c[h] = new Array(p);
+    n(l, f, _, M, y, d, e);
+    for (var S = 0, T = 0, k, A; S < w; ++S)
+      if (k = _[S]) {
+        for (S >= T && (T = S + 1); !(A = M[T]) && ++T < w; ) ;
+        k._next = A || null;
+      }
+  }
+  return o = new L(o, i), o._enter = a, o._exit = c, o;
+}
+function Ks(t) {
+  return typeof t == "object" && "length" in t ? t : Array.from(t);
+}
+function Us() {
+  return new L(this._exit || this._groups.map(ei), this._parents);
+}
+function Gs(t, e, n) {
+  var i = this.enter(), s = this, r = this.exit();
+  return typeof t == "function" ? (i = t(i), i && (i = i.selection())) : i = i.append(t + ""), e != null && (s = e(s), s && (s = s.selection())), n == null ? r.remove() : n(r), i && s ? i.merge(s).order() : s;
+}
+function Ws(t) {
+  for (var e = t.selection ? t.selection() : t, n = this._groups, i = e._groups, s = n.length, r = i.length, o = Math.min(s, r), a = new Array(s), c = 0; c < o; ++c)
+    for (var h = n[c], l = i[c], f = h.length, p = a[c] = new Array(f), d, w = 0; w < f; ++w)
+      (d = h[w] || l[w]) && (p[w] = d);
+  for (; c < s; ++c)
+    a[c] = n[c];
+  return new L(a, this._parents);
+}
+function Zs() {
+  for (var t = this._groups, e = -1, n = t.length; ++e < n; )
+    for (var i = t[e], s = i.length - 1, r = i[s], o; --s >= 0; )
+      (o = i[s]) && (r && o.compareDocumentPosition(r) ^ 4 && r.parentNode.insertBefore(o, r), r = o);
+  return this;
+}
+function Js(t) {
+  t || (t = Qs);
+  function e(f, p) {
+    return f && p ? t(f.__data__, p.__data__) : !f - !p;
+  }
+  for (var n = this._groups, i = n.length, s = new Array(i), r = 0; r < i; ++r) {
+    for (var o = n[r], a = o.length, c = s[r] = new Array(a), h, l = 0; l < a; ++l)
+      (h = o[l]) && (c[l] = h);
+    c.sort(e);
+  }
+  return new L(s, this._parents).order();
+}
+function Qs(t, e) {
+  return t < e ? -1 : t > e ? 1 : t >= e ? 0 : NaN;
+}
+function js() {
+  var t = arguments[0];
+  return arguments[0] = this, t.apply(null, arguments), this;
+}
+function tr() {
+  return Array.from(this);
+}
+function er() {
+  for (var t = this._groups, e = 0, n = t.length; e < n; ++e)
+    for (var i = t[e], s = 0, r = i.length; s < r; ++s) {
+      var o = i[s];
+      if (o) return o;
+    }
+  return null;
+}
+function nr() {
+  let t = 0;
+  for (const e of this) ++t;
+  return t;
+}
+function ir() {
+  return !this.node();
+}
+function sr(t) {
+  for (var e = this._groups, n = 0, i = e.length; n < i; ++n)
+    for (var s = e[n], r = 0, o = s.length, a; r < o; ++r)
+      (a = s[r]) && t.call(a, a.__data__, r, s);
+  return this;
+}
+function rr(t) {
+  return function() {
+    this.removeAttribute(t);
+  };
+}
+function or(t) {
+  return function() {
+    this.removeAttributeNS(t.space, t.local);
+  };
+}
+function ar(t, e) {
+  return function() {
+    this.setAttribute(t, e);
+  };
+}
+function cr(t, e) {
+  return function() {
+    this.setAttributeNS(t.space, t.local, e);
+  };
+}
+function lr(t, e) {
+  return function() {
+    var n = e.apply(this, arguments);
+    n == null ? this.removeAttribute(t) : this.setAttribute(t, n);
+  };
+}
+function hr(t, e) {
+  return function() {
+    var n = e.apply(this, arguments);
+    n == null ? this.removeAttributeNS(t.space, t.local) : this.setAttributeNS(t.space, t.local, n);
+  };
+}
+function ur(t, e) {
+  var n = ie(t);
+  if (arguments.length < 2) {
+    var i = this.node();
+    return n.local ? i.getAttributeNS(n.space, n.local) : i.getAttribute(n);
+  }
+  return this.each((e == null ? n.local ? or : rr : typeof e == "function" ? n.local ? hr : lr : n.local ? cr : ar)(n, e));
+}
+function ni(t) {
+  return t.ownerDocument && t.ownerDocument.defaultView || t.document && t || t.defaultView;
+}
+function fr(t) {
+  return function() {
+    this.style.removeProperty(t);
+  };
+}
+function dr(t, e, n) {
+  return function() {
+    this.style.setProperty(t, e, n);
+  };
+}
+function pr(t, e, n) {
+  return function() {
+    var i = e.apply(this, arguments);
+    i == null ? this.style.removeProperty(t) : this.style.setProperty(t, i, n);
+  };
+}
+function mr(t, e, n) {
+  return arguments.length > 1 ? this.each((e == null ? fr : typeof e == "function" ? pr : dr)(t, e, n ?? "")) : vt(this.node(), t);
+}
+function vt(t, e) {
+  return t.style.getPropertyValue(e) || ni(t).getComputedStyle(t, null).getPropertyValue(e);
+}
+function gr(t) {
+  return function() {
+    delete this[t];
+  };
+}
+function wr(t, e) {
+  return function() {
+    this[t] = e;
+  };
+}
+function yr(t, e) {
+  return function() {
+    var n = e.apply(this, arguments);
+    n == null ? delete this[t] : this[t] = n;
+  };
+}
+function vr(t, e) {
+  return arguments.length > 1 ? this.each((e == null ? gr : typeof e == "function" ? yr : wr)(t, e)) : this.node()[t];
+}
+function ii(t) {
+  return t.trim().split(/^|\s+/);
+}
+function Le(t) {
+  return t.classList || new si(t);
+}
+function si(t) {
+  this._node = t, this._names = ii(t.getAttribute("class") || "");
+}
+si.prototype = {
+  add: function(t) {
+    var e = this._names.indexOf(t);
+    e < 0 && (this._names.push(t), this._node.setAttribute("class", this._names.join(" ")));
+  },
+  remove: function(t) {
+    var e = this._names.indexOf(t);
+    e >= 0 && (this._names.splice(e, 1), this._node.setAttribute("class", this._names.join(" ")));
+  },
+  contains: function(t) {
+    return this._names.indexOf(t) >= 0;
+  }
+};
+function ri(t, e) {
+  for (var n = Le(t), i = -1, s = e.length; ++i < s; ) n.add(e[i]);
+}
+function oi(t, e) {
+  for (var n = Le(t), i = -1, s = e.length; ++i < s; ) n.remove(e[i]);
+}
+function xr(t) {
+  return function() {
+    ri(this, t);
+  };
+}
+function br(t) {
+  return function() {
+    oi(this, t);
+  };
+}
+function _r(t, e) {
+  return function() {
+    (e.apply(this, arguments) ? ri : oi)(this, t);
+  };
+}
+function Mr(t, e) {
+  var n = ii(t + "");
+  if (arguments.length < 2) {
+    for (var i = Le(this.node()), s = -1, r = n.length; ++s < r; ) if (!i.contains(n[s])) return !1;
+    return !0;
+  }
+  return this.each((typeof e == "function" ? _r : e ? xr : br)(n, e));
+}
+function kr() {
+  this.textContent = "";
+}
+function $r(t) {
+  return function() {
+    this.textContent = t;
+  };
+}
+function Er(t) {
+  return function() {
+    var e = t.apply(this, arguments);
+    this.textContent = e ?? "";
+  };
+}
+function Ar(t) {
+  return arguments.length ? this.each(t == null ? kr : (typeof t == "function" ? Er : $r)(t)) : this.node().textContent;
+}
+function qr() {
+  this.innerHTML = "";
+}
+function Sr(t) {
+  return function() {
+    this.innerHTML = t;
+  };
+}
+function Nr(t) {
+  return function() {
+    var e = t.apply(this, arguments);
+    this.innerHTML = e ?? "";
+  };
+}
+function Tr(t) {
+  return arguments.length ? this.each(t == null ? qr : (typeof t == "function" ? Nr : Sr)(t)) : this.node().innerHTML;
+}
+function Cr() {
+  this.nextSibling && this.parentNode.appendChild(this);
+}
+function zr() {
+  return this.each(Cr);
+}
+function Ir() {
+  this.previousSibling && this.parentNode.insertBefore(this, this.parentNode.firstChild);
+}
+function Lr() {
+  return this.each(Ir);
+}
+function Rr(t) {
+  var e = typeof t == "function" ? t : Jn(t);
+  return this.select(function() {
+    return this.appendChild(e.apply(this, arguments));
+  });
+}
+function Pr() {
+  return null;
+}
+function Or(t, e) {
+  var n = typeof t == "function" ? t : Jn(t), i = e == null ? Pr : typeof e == "function" ? e : Ie(e);
+  return this.select(function() {
+    return this.insertBefore(n.apply(this, arguments), i.apply(this, arguments) || null);
+  });
+}
+function Dr() {
+  var t = this.parentNode;
+  t && t.removeChild(this);
+}
+function Fr() {
+  return this.each(Dr);
+}
+function Hr() {
+  var t = this.cloneNode(!1), e = this.parentNode;
+  return e ? e.insertBefore(t, this.nextSibling) : t;
+}
+function Br() {
+  var t = this.cloneNode(!0), e = this.parentNode;
+  return e ? e.insertBefore(t, this.nextSibling) : t;
+}
+function Vr(t) {
+  return this.select(t ? Br : Hr);
+}
+function Xr(t) {
+  return arguments.length ? this.property("__data__", t) : this.node().__data__;
+}
+function Yr(t) {
+  return function(e) {
+    t.call(this, e, this.__data__);
+  };
+}
+function Kr(t) {
+  return t.trim().split(/^|\s+/).map(function(e) {
+    var n = "", i = e.indexOf(".");
+    return i >= 0 && (n = e.slice(i + 1), e = e.slice(0, i)), { type: e, name: n };
+  });
+}
+function Ur(t) {
+  return function() {
+    var e = this.__on;
+    if (e) {
+      for (var n = 0, i = -1, s = e.length, r; n < s; ++n)
+        r = e[n], (!t.type || r.type === t.type) && r.name === t.name ? this.removeEventListener(r.type, r.listener, r.options) : e[++i] = r;
+      ++i ? e.length = i : delete this.__on;
+    }
+  };
+}
+function Gr(t, e, n) {
+  return function() {
+    var i = this.__on, s, r = Yr(e);
+    if (i) {
+      for (var o = 0, a = i.length; o < a; ++o)
+        if ((s = i[o]).type === t.type && s.name === t.name) {
+          this.removeEventListener(s.type, s.listener, s.options), this.addEventListener(s.type, s.listener = r, s.options = n), s.value = e;
+          return;
+        }
+    }
+    this.addEventListener(t.type, r, n), s = { type: t.type, name: t.name, value: e, listener: r, options: n }, i ? i.push(s) : this.__on = [s];
+  };
+}
+function Wr(t, e, n) {
+  var i = Kr(t + ""), s, r = i.length, o;
+  if (arguments.length < 2) {
+    var a = this.node().__on;
+    if (a) {
+      for (var c = 0, h = a.length, l; c < h; ++c)
+        for (s = 0, l = a[c]; s < r; ++s)
+          if ((o = i[s]).type === l.type && o.name === l.name)
+            return l.value;
+    }
+    return;
+  }
+  for (a = e ? Gr : Ur, s = 0; s < r; ++s) this.each(a(i[s], e, n));
+  return this;
+}
+function ai(t, e, n) {
+  var i = ni(t), s = i.CustomEvent;
+  typeof s == "function" ? s = new s(e, n) : (s = i.document.createEvent("Event"), n ? (s.initEvent(e, n.bubbles, n.cancelable), s.detail = n.detail) : s.initEvent(e, !1, !1)), t.dispatchEvent(s);
+}
+function Zr(t, e) {
+  return function() {
+    return ai(this, t, e);
+  };
+}
+function Jr(t, e) {
+  return function() {
+    return ai(this, t, e.apply(this, arguments));
+  };
+}
+function Qr(t, e) {
+  return this.each((typeof e == "function" ? Jr : Zr)(t, e));
+}
+function* jr() {
+  for (var t = this._groups, e = 0, n = t.length; e < n; ++e)
+    for (var i = t[e], s = 0, r = i.length, o; s < r; ++s)
+      (o = i[s]) && (yield o);
+}
+var ci = [null];
+function L(t, e) {
+  this._groups = t, this._parents = e;
+}
+function It() {
+  return new L([[document.documentElement]], ci);
+}
+function to() {
+  return this;
+}
+L.prototype = It.prototype = {
+  constructor: L,
+  select: Es,
+  selectAll: Ns,
+  selectChild: Is,
+  selectChildren: Os,
+  filter: Ds,
+  data: Ys,
+  enter: Fs,
+  exit: Us,
+  join: Gs,
+  merge: Ws,
+  selection: to,
+  order: Zs,
+  sort: Js,
+  call: js,
+  nodes: tr,
+  node: er,
+  size: nr,
+  empty: ir,
+  each: sr,
+  attr: ur,
+  style: mr,
+  property: vr,
+  classed: Mr,
+  text: Ar,
+  html: Tr,
+  raise: zr,
+  lower: Lr,
+  append: Rr,
+  insert: Or,
+  remove: Fr,
+  clone: Vr,
+  datum: Xr,
+  on: Wr,
+  dispatch: Qr,
+  [Symbol.iterator]: jr
+};
+function F(t) {
+  return typeof t == "string" ? new L([[document.querySelector(t)]], [document.documentElement]) : new L([[t]], ci);
+}
+function eo(t) {
+  let e;
+  for (; e = t.sourceEvent; ) t = e;
+  return t;
+}
+function at(t, e) {
+  if (t = eo(t), e === void 0 && (e = t.currentTarget), e) {
+    var n = e.ownerSVGElement || e;
+    if (n.createSVGPoint) {
+      var i = n.createSVGPoint();
+      return i.x = t.clientX, i.y = t.clientY, i = i.matrixTransform(e.getScreenCTM().inverse()), [i.x, i.y];
+    }
+    if (e.getBoundingClientRect) {
+      var s = e.getBoundingClientRect();
+      return [t.clientX - s.left - e.clientLeft, t.clientY - s.top - e.clientTop];
+    }
+  }
+  return [t.pageX, t.pageY];
+}
+var no = { value: () => {
+} };
+function Re() {
+  for (var t = 0, e = arguments.length, n = {}, i; t < e; ++t) {
+    if (!(i = arguments[t] + "") || i in n || /[\s.]/.test(i)) throw new Error("illegal type: " + i);
+    n[i] = [];
+  }
+  return new Vt(n);
+}
+function Vt(t) {
+  this._ = t;
+}
+function io(t, e) {
+  return t.trim().split(/^|\s+/).map(function(n) {
+    var i = "", s = n.indexOf(".");
+    if (s >= 0 && (i = n.slice(s + 1), n = n.slice(0, s)), n && !e.hasOwnProperty(n)) throw new Error("unknown type: " + n);
+    return { type: n, name: i };
+  });
+}
+Vt.prototype = Re.prototype = {
+  constructor: Vt,
+  on: function(t, e) {
+    var n = this._, i = io(t + "", n), s, r = -1, o = i.length;
+    if (arguments.length < 2) {
+      for (; ++r < o; ) if ((s = (t = i[r]).type) && (s = so(n[s], t.name))) return s;
+      return;
+    }
+    if (e != null && typeof e != "function") throw new Error("invalid callback: " + e);
+    for (; ++r < o; )
+      if (s = (t = i[r]).type) n[s] = hn(n[s], t.name, e);
+      else if (e == null) for (s in n) n[s] = hn(n[s], t.name, null);
+    return this;
+  },
+  copy: function() {
+    var t = {}, e = this._;
+    for (var n in e) t[n] = e[n].slice();
+    return new Vt(t);
+  },
+  call: function(t, e) {
+    if ((s = arguments.length - 2) > 0) for (var n = new Array(s), i = 0, s, r; i < s; ++i) n[i] = arguments[i + 2];
+    if (!this._.hasOwnProperty(t)) throw new Error("unknown type: " + t);
+    for (r = this._[t], i = 0, s = r.length; i < s; ++i) r[i].value.apply(e, n);
+  },
+  apply: function(t, e, n) {
+    if (!this._.hasOwnProperty(t)) throw new Error("unknown type: " + t);
+    for (var i = this._[t], s = 0, r = i.length; s < r; ++s) i[s].value.apply(e, n);
+  }
+};
+function so(t, e) {
+  for (var n = 0, i = t.length, s; n < i; ++n)
+    if ((s = t[n]).name === e)
+      return s.value;
+}
+function hn(t, e, n) {
+  for (var i = 0, s = t.length; i < s; ++i)
+    if (t[i].name === e) {
+      t[i] = no, t = t.slice(0, i).concat(t.slice(i + 1));
+      break;
+    }
+  return n != null && t.push({ name: e, value: n }), t;
+}
+const ke = { capture: !0, passive: !1 };
+function $e(t) {
+  t.preventDefault(), t.stopImmediatePropagation();
+}
+function ro(t) {
+  var e = t.document.documentElement, n = F(t).on("dragstart.drag", $e, ke);
+  "onselectstart" in e ? n.on("selectstart.drag", $e, ke) : (e.__noselect = e.style.MozUserSelect, e.style.MozUserSelect = "none");
+}
+function oo(t, e) {
+  var n = t.document.documentElement, i = F(t).on("dragstart.drag", null);
+  e && (i.on("click.drag", $e, ke), setTimeout(function() {
+    i.on("click.drag", null);
+  }, 0)), "onselectstart" in n ? i.on("selectstart.drag", null) : (n.style.MozUserSelect = n.__noselect, delete n.__noselect);
+}
+var xt = 0, Et = 0, Mt = 0, li = 1e3, Qt, At, jt = 0, ft = 0, se = 0, Ct = typeof performance == "object" && performance.now ? performance : Date, hi = typeof window == "object" && window.requestAnimationFrame ? window.requestAnimationFrame.bind(window) : function(t) {
+  setTimeout(t, 17);
+};
+function Pe() {
+  return ft || (hi(ao), ft = Ct.now() + se);
+}
+function ao() {
+  ft = 0;
+}
+function te() {
+  this._call = this._time = this._next = null;
+}
+te.prototype = ui.prototype = {
+  constructor: te,
+  restart: function(t, e, n) {
+    if (typeof t != "function") throw new TypeError("callback is not a function");
+    n = (n == null ? Pe() : +n) + (e == null ? 0 : +e), !this._next && At !== this && (At ? At._next = this : Qt = this, At = this), this._call = t, this._time = n, Ee();
+  },
+  stop: function() {
+    this._call && (this._call = null, this._time = 1 / 0, Ee());
+  }
+};
+function ui(t, e, n) {
+  var i = new te();
+  return i.restart(t, e, n), i;
+}
+function co() {
+  Pe(), ++xt;
+  for (var t = Qt, e; t; )
+    (e = ft - t._time) >= 0 && t._call.call(void 0, e), t = t._next;
+  --xt;
+}
+function un() {
+  ft = (jt = Ct.now()) + se, xt = Et = 0;
+  try {
+    co();
+  } finally {
+    xt = 0, ho(), ft = 0;
+  }
+}
+function lo() {
+  var t = Ct.now(), e = t - jt;
+  e > li && (se -= e, jt = t);
+}
+function ho() {
+  for (var t, e = Qt, n, i = 1 / 0; e; )
+    e._call ? (i > e._time && (i = e._time), t = e, e = e._next) : (n = e._next, e._next = null, e = t ? t._next = n : Qt = n);
+  At = t, Ee(i);
+}
+function Ee(t) {
+  if (!xt) {
+    Et && (Et = clearTimeout(Et));
+    var e = t - ft;
+    e > 24 ? (t < 1 / 0 && (Et = setTimeout(un, Math.ceil(t - Ct.now() - se) + 1)), Mt && (Mt = clearInterval(Mt))) : (Mt || (jt = Ct.now(), Mt = setInterval(lo, li)), xt = 1, hi(un));
+  }
+}
+function fn(t, e, n) {
+  var i = new te();
+  return e = e == null ? 0 : +e, i.restart((s) => {
+    i.stop(), t(s + e);
+  }, e, n), i;
+}
+function uo(t) {
+  return ((t *= 2) <= 1 ? t * t * t : (t -= 2) * t * t + 2) / 2;
+}
+var Oe = 3;
+(function t(e) {
+  e = +e;
+  function n(i) {
+    return Math.pow(i, e);
+  }
+  return n.exponent = t, n;
+})(Oe);
+(function t(e) {
+  e = +e;
+  function n(i) {
+    return 1 - Math.pow(1 - i, e);
+  }
+  return n.exponent = t, n;
+})(Oe);
+(function t(e) {
+  e = +e;
+  function n(i) {
+    return ((i *= 2) <= 1 ? Math.pow(i, e) : 2 - Math.pow(2 - i, e)) / 2;
+  }
+  return n.exponent = t, n;
+})(Oe);
+function ee(t) {
+  return (Math.pow(2, -10 * t) - 9765625e-10) * 1.0009775171065494;
+}
+var De = 1.70158;
+(function t(e) {
+  e = +e;
+  function n(i) {
+    return (i = +i) * i * (e * (i - 1) + i);
+  }
+  return n.overshoot = t, n;
+})(De);
+(function t(e) {
+  e = +e;
+  function n(i) {
+    return --i * i * ((i + 1) * e + i) + 1;
+  }
+  return n.overshoot = t, n;
+})(De);
+(function t(e) {
+  e = +e;
+  function n(i) {
+    return ((i *= 2) < 1 ? i * i * ((e + 1) * i - e) : (i -= 2) * i * ((e + 1) * i + e) + 2) / 2;
+  }
+  return n.overshoot = t, n;
+})(De);
+var bt = 2 * Math.PI, Fe = 1, He = 0.3;
+(function t(e, n) {
+  var i = Math.asin(1 / (e = Math.max(1, e))) * (n /= bt);
+  function s(r) {
+    return e * ee(- --r) * Math.sin((i - r) / n);
+  }
+  return s.amplitude = function(r) {
+    return t(r, n * bt);
+  }, s.period = function(r) {
+    return t(e, r);
+  }, s;
+})(Fe, He);
+(function t(e, n) {
+  var i = Math.asin(1 / (e = Math.max(1, e))) * (n /= bt);
+  function s(r) {
+    return 1 - e * ee(r = +r) * Math.sin((r + i) / n);
+  }
+  return s.amplitude = function(r) {
+    return t(r, n * bt);
+  }, s.period = function(r) {
+    return t(e, r);
+  }, s;
+})(Fe, He);
+(function t(e, n) {
+  var i = Math.asin(1 / (e = Math.max(1, e))) * (n /= bt);
+  function s(r) {
+    return ((r = r * 2 - 1) < 0 ? e * ee(-r) * Math.sin((i - r) / n) : 2 - e * ee(r) * Math.sin((i + r) / n)) / 2;
+  }
+  return s.amplitude = function(r) {
+    return t(r, n * bt);
+  }, s.period = function(r) {
+    return t(e, r);
+  }, s;
+})(Fe, He);
+var fo = Re("start", "end", "cancel", "interrupt"), po = [], fi = 0, dn = 1, Ae = 2, Xt = 3, pn = 4, qe = 5, Yt = 6;
+function re(t, e, n, i, s, r) {
+  var o = t.__transition;
+  if (!o) t.__transition = {};
+  else if (n in o) return;
+  mo(t, n, {
+    name: e,
+    index: i,
+    // For context during callback.
+    group: s,
+    // For context during callback.
+    on: fo,
+    tween: po,
+    time: r.time,
+    delay: r.delay,
+    duration: r.duration,
+    ease: r.ease,
+    timer: null,
+    state: fi
+  });
+}
+function Be(t, e) {
+  var n = B(t, e);
+  if (n.state > fi) throw new Error("too late; already scheduled");
+  return n;
+}
+function U(t, e) {
+  var n = B(t, e);
+  if (n.state > Xt) throw new Error("too late; already running");
+  return n;
+}
+function B(t, e) {
+  var n = t.__transition;
+  if (!n || !(n = n[e])) throw new Error("transition not found");
+  return n;
+}
+function mo(t, e, n) {
+  var i = t.__transition, s;
+  i[e] = n, n.timer = ui(r, 0, n.time);
+  function r(h) {
+    n.state = dn, n.timer.restart(o, n.delay, n.time), n.delay <= h && o(h - n.delay);
+  }
+  function o(h) {
+    var l, f, p, d;
+    if (n.state !== dn) return c();
+    for (l in i)
+      if (d = i[l], d.name === n.name) {
+        if (d.state === Xt) return fn(o);
+        d.state === pn ? (d.state = Yt, d.timer.stop(), d.on.call("interrupt", t, t.__data__, d.index, d.group), delete i[l]) : +l < e && (d.state = Yt, d.timer.stop(), d.on.call("cancel", t, t.__data__, d.index, d.group), delete i[l]);
+      }
+    if (fn(function() {
+      n.state === Xt && (n.state = pn, n.timer.restart(a, n.delay, n.time), a(h));
+    }), n.state = Ae, n.on.call("start", t, t.__data__, n.index, n.group), n.state === Ae) {
+      for (n.state = Xt, s = new Array(p = n.tween.length), l = 0, f = -1; l < p; ++l)
+        (d = n.tween[l].value.call(t, t.__data__, n.index, n.group)) && (s[++f] = d);
+      s.length = f + 1;
+    }
+  }
+  function a(h) {
+    for (var l = h < n.duration ? n.ease.call(null, h / n.duration) : (n.timer.restart(c), n.state = qe, 1), f = -1, p = s.length; ++f < p; )
+      s[f].call(t, l);
+    n.state === qe && (n.on.call("end", t, t.__data__, n.index, n.group), c());
+  }
+  function c() {
+    n.state = Yt, n.timer.stop(), delete i[e];
+    for (var h in i) return;
+    delete t.__transition;
+  }
+}
+function Kt(t, e) {
+  var n = t.__transition, i, s, r = !0, o;
+  if (n) {
+    e = e == null ? null : e + "";
+    for (o in n) {
+      if ((i = n[o]).name !== e) {
+        r = !1;
+        continue;
+      }
+      s = i.state > Ae && i.state < qe, i.state = Yt, i.timer.stop(), i.on.call(s ? "interrupt" : "cancel", t, t.__data__, i.index, i.group), delete n[o];
+    }
+    r && delete t.__transition;
+  }
+}
+function go(t) {
+  return this.each(function() {
+    Kt(this, t);
+  });
+}
+function wo(t, e) {
+  var n, i;
+  return function() {
+    var s = U(this, t), r = s.tween;
+    if (r !== n) {
+      i = n = r;
+      for (var o = 0, a = i.length; o < a; ++o)
+        if (i[o].name === e) {
+          i = i.slice(), i.splice(o, 1);
+          break;
+        }
+    }
+    s.tween = i;
+  };
+}
+function yo(t, e, n) {
+  var i, s;
+  if (typeof n != "function") throw new Error();
+  return function() {
+    var r = U(this, t), o = r.tween;
+    if (o !== i) {
+      s = (i = o).slice();
+      for (var a = { name: e, value: n }, c = 0, h = s.length; c < h; ++c)
+        if (s[c].name === e) {
+          s[c] = a;
+          break;
+        }
+      c === h && s.push(a);
+    }
+    r.tween = s;
+  };
+}
+function vo(t, e) {
+  var n = this._id;
+  if (t += "", arguments.length < 2) {
+    for (var i = B(this.node(), n).tween, s = 0, r = i.length, o; s < r; ++s)
+      if ((o = i[s]).name === t)
+        return o.value;
+    return null;
+  }
+  return this.each((e == null ? wo : yo)(n, t, e));
+}
+function Ve(t, e, n) {
+  var i = t._id;
+  return t.each(function() {
+    var s = U(this, i);
+    (s.value || (s.value = {}))[e] = n.apply(this, arguments);
+  }), function(s) {
+    return B(s, i).value[e];
+  };
+}
+function di(t, e) {
+  var n;
+  return (typeof e == "number" ? it : e instanceof Nt ? nn : (n = Nt(e)) ? (e = n, nn) : is)(t, e);
+}
+function xo(t) {
+  return function() {
+    this.removeAttribute(t);
+  };
+}
+function bo(t) {
+  return function() {
+    this.removeAttributeNS(t.space, t.local);
+  };
+}
+function _o(t, e, n) {
+  var i, s = n + "", r;
+  return function() {
+    var o = this.getAttribute(t);
+    return o === s ? null : o === i ? r : r = e(i = o, n);
+  };
+}
+function Mo(t, e, n) {
+  var i, s = n + "", r;
+  return function() {
+    var o = this.getAttributeNS(t.space, t.local);
+    return o === s ? null : o === i ? r : r = e(i = o, n);
+  };
+}
+function ko(t, e, n) {
+  var i, s, r;
+  return function() {
+    var o, a = n(this), c;
+    return a == null ? void this.removeAttribute(t) : (o = this.getAttribute(t), c = a + "", o === c ? null : o === i && c === s ? r : (s = c, r = e(i = o, a)));
+  };
+}
+function $o(t, e, n) {
+  var i, s, r;
+  return function() {
+    var o, a = n(this), c;
+    return a == null ? void this.removeAttributeNS(t.space, t.local) : (o = this.getAttributeNS(t.space, t.local), c = a + "", o === c ? null : o === i && c === s ? r : (s = c, r = e(i = o, a)));
+  };
+}
+function Eo(t, e) {
+  var n = ie(t), i = n === "transform" ? as : di;
+  return this.attrTween(t, typeof e == "function" ? (n.local ? $o : ko)(n, i, Ve(this, "attr." + t, e)) : e == null ? (n.local ? bo : xo)(n) : (n.local ? Mo : _o)(n, i, e));
+}
+function Ao(t, e) {
+  return function(n) {
+    this.setAttribute(t, e.call(this, n));
+  };
+}
+function qo(t, e) {
+  return function(n) {
+    this.setAttributeNS(t.space, t.local, e.call(this, n));
+  };
+}
+function So(t, e) {
+  var n, i;
+  function s() {
+    var r = e.apply(this, arguments);
+    return r !== i && (n = (i = r) && qo(t, r)), n;
+  }
+  return s._value = e, s;
+}
+function No(t, e) {
+  var n, i;
+  function s() {
+    var r = e.apply(this, arguments);
+    return r !== i && (n = (i = r) && Ao(t, r)), n;
+  }
+  return s._value = e, s;
+}
+function To(t, e) {
+  var n = "attr." + t;
+  if (arguments.length < 2) return (n = this.tween(n)) && n._value;
+  if (e == null) return this.tween(n, null);
+  if (typeof e != "function") throw new Error();
+  var i = ie(t);
+  return this.tween(n, (i.local ? So : No)(i, e));
+}
+function Co(t, e) {
+  return function() {
+    Be(this, t).delay = +e.apply(this, arguments);
+  };
+}
+function zo(t, e) {
+  return e = +e, function() {
+    Be(this, t).delay = e;
+  };
+}
+function Io(t) {
+  var e = this._id;
+  return arguments.length ? this.each((typeof t == "function" ? Co : zo)(e, t)) : B(this.node(), e).delay;
+}
+function Lo(t, e) {
+  return function() {
+    U(this, t).duration = +e.apply(this, arguments);
+  };
+}
+function Ro(t, e) {
+  return e = +e, function() {
+    U(this, t).duration = e;
+  };
+}
+function Po(t) {
+  var e = this._id;
+  return arguments.length ? this.each((typeof t == "function" ? Lo : Ro)(e, t)) : B(this.node(), e).duration;
+}
+function Oo(t, e) {
+  if (typeof e != "function") throw new Error();
+  return function() {
+    U(this, t).ease = e;
+  };
+}
+function Do(t) {
+  var e = this._id;
+  return arguments.length ? this.each(Oo(e, t)) : B(this.node(), e).ease;
+}
+function Fo(t, e) {
+  return function() {
+    var n = e.apply(this, arguments);
+    if (typeof n != "function") throw new Error();
+    U(this, t).ease = n;
+  };
+}
+function Ho(t) {
+  if (typeof t != "function") throw new Error();
+  return this.each(Fo(this._id, t));
+}
+function Bo(t) {
+  typeof t != "function" && (t = jn(t));
+  for (var e = this._groups, n = e.length, i = new Array(n), s = 0; s < n; ++s)
+    for (var r = e[s], o = r.length, a = i[s] = [], c, h = 0; h < o; ++h)
+      (c = r[h]) && t.call(c, c.__data__, h, r) && a.push(c);
+  return new tt(i, this._parents, this._name, this._id);
+}
+function Vo(t) {
+  if (t._id !== this._id) throw new Error();
+  for (var e = this._groups, n = t._groups, i = e.length, s = n.length, r = Math.min(i, s), o = new Array(i), a = 0; a < r; ++a)
+    for (var c = e[a], h = n[a], l = c.length, f = o[a] = new Array(l), p, d = 0; d < l; ++d)
+      (p = c[d] || h[d]) && (f[d] = p);
+  for (; a < i; ++a)
+    o[a] = e[a];
+  return new tt(o, this._parents, this._name, this._id);
+}
+function Xo(t) {
+  return (t + "").trim().split(/^|\s+/).every(function(e) {
+    var n = e.indexOf(".");
+    return n >= 0 && (e = e.slice(0, n)), !e || e === "start";
+  });
+}
+function Yo(t, e, n) {
+  var i, s, r = Xo(e) ? Be : U;
+  return function() {
+    var o = r(this, t), a = o.on;
+    a !== i && (s = (i = a).copy()).on(e, n), o.on = s;
+  };
+}
+function Ko(t, e) {
+  var n = this._id;
+  return arguments.length < 2 ? B(this.node(), n).on.on(t) : this.each(Yo(n, t, e));
+}
+function Uo(t) {
+  return function() {
+    var e = this.parentNode;
+    for (var n in this.__transition) if (+n !== t) return;
+    e && e.removeChild(this);
+  };
+}
+function Go() {
+  return this.on("end.remove", Uo(this._id));
+}
+function Wo(t) {
+  var e = this._name, n = this._id;
+  typeof t != "function" && (t = Ie(t));
+  for (var i = this._groups, s = i.length, r = new Array(s), o = 0; o < s; ++o)
+    for (var a = i[o], c = a.length, h = r[o] = new Array(c), l, f, p = 0; p < c; ++p)
+      (l = a[p]) && (f = t.call(l, l.__data__, p, a)) && ("__data__" in l && (f.__data__ = l.__data__), h[p] = f, re(h[p], e, n, p, h, B(l, n)));
+  return new tt(r, this._parents, e, n);
+}
+function Zo(t) {
+  var e = this._name, n = this._id;
+  typeof t != "function" && (t = Qn(t));
+  for (var i = this._groups, s = i.length, r = [], o = [], a = 0; a < s; ++a)
+    for (var c = i[a], h = c.length, l, f = 0; f < h; ++f)
+      if (l = c[f]) {
+        for (var p = t.call(l, l.__data__, f, c), d, w = B(l, n), _ = 0, M = p.length; _ < M; ++_)
+          (d = p[_]) && re(d, e, n, _, p, w);
+        r.push(p), o.push(l);
+      }
+  return new tt(r, o, e, n);
+}
+var Jo = It.prototype.constructor;
+function Qo() {
+  return new Jo(this._groups, this._parents);
+}
+function jo(t, e) {
+  var n, i, s;
+  return function() {
+    var r = vt(this, t), o = (this.style.removeProperty(t), vt(this, t));
+    return r === o ? null : r === n && o === i ? s : s = e(n = r, i = o);
+  };
+}
+function pi(t) {
+  return function() {
+    this.style.removeProperty(t);
+  };
+}
+function ta(t, e, n) {
+  var i, s = n + "", r;
+  return function() {
+    var o = vt(this, t);
+    return o === s ? null : o === i ? r : r = e(i = o, n);
+  };
+}
+function ea(t, e, n) {
+  var i, s, r;
+  return function() {
+    var o = vt(this, t), a = n(this), c = a + "";
+    return a == null && (c = a = (this.style.removeProperty(t), vt(this, t))), o === c ? null : o === i && c === s ? r : (s = c, r = e(i = o, a));
+  };
+}
+function na(t, e) {
+  var n, i, s, r = "style." + e, o = "end." + r, a;
+  return function() {
+    var c = U(this, t), h = c.on, l = c.value[r] == null ? a || (a = pi(e)) : void 0;
+    (h !== n || s !== l) && (i = (n = h).copy()).on(o, s = l), c.on = i;
+  };
+}
+function ia(t, e, n) {
+  var i = (t += "") == "transform" ? os : di;
+  return e == null ? this.styleTween(t, jo(t, i)).on("end.style." + t, pi(t)) : typeof e == "function" ? this.styleTween(t, ea(t, i, Ve(this, "style." + t, e))).each(na(this._id, t)) : this.styleTween(t, ta(t, i, e), n).on("end.style." + t, null);
+}
+function sa(t, e, n) {
+  return function(i) {
+    this.style.setProperty(t, e.call(this, i), n);
+  };
+}
+function ra(t, e, n) {
+  var i, s;
+  function r() {
+    var o = e.apply(this, arguments);
+    return o !== s && (i = (s = o) && sa(t, o, n)), i;
+  }
+  return r._value = e, r;
+}
+function oa(t, e, n) {
+  var i = "style." + (t += "");
+  if (arguments.length < 2) return (i = this.tween(i)) && i._value;
+  if (e == null) return this.tween(i, null);
+  if (typeof e != "function") throw new Error();
+  return this.tween(i, ra(t, e, n ?? ""));
+}
+function aa(t) {
+  return function() {
+    this.textContent = t;
+  };
+}
+function ca(t) {
+  return function() {
+    var e = t(this);
+    this.textContent = e ?? "";
+  };
+}
+function la(t) {
+  return this.tween("text", typeof t == "function" ? ca(Ve(this, "text", t)) : aa(t == null ? "" : t + ""));
+}
+function ha(t) {
+  return function(e) {
+    this.textContent = t.call(this, e);
+  };
+}
+function ua(t) {
+  var e, n;
+  function i() {
+    var s = t.apply(this, arguments);
+    return s !== n && (e = (n = s) && ha(s)), e;
+  }
+  return i._value = t, i;
+}
+function fa(t) {
+  var e = "text";
+  if (arguments.length < 1) return (e = this.tween(e)) && e._value;
+  if (t == null) return this.tween(e, null);
+  if (typeof t != "function") throw new Error();
+  return this.tween(e, ua(t));
+}
+function da() {
+  for (var t = this._name, e = this._id, n = mi(), i = this._groups, s = i.length, r = 0; r < s; ++r)
+    for (var o = i[r], a = o.length, c, h = 0; h < a; ++h)
+      if (c = o[h]) {
+        var l = B(c, e);
+        re(c, t, n, h, o, {
+          time: l.time + l.delay + l.duration,
+          delay: 0,
+          duration: l.duration,
+          ease: l.ease
+        });
+      }
+  return new tt(i, this._parents, t, n);
+}
+function pa() {
+  var t, e, n = this, i = n._id, s = n.size();
+  return new Promise(function(r, o) {
+    var a = { value: o }, c = { value: function() {
+      --s === 0 && r();
+    } };
+    n.each(function() {
+      var h = U(this, i), l = h.on;
+      l !== t && (e = (t = l).copy(), e._.cancel.push(a), e._.interrupt.push(a), e._.end.push(c)), h.on = e;
+    }), s === 0 && r();
+  });
+}
+var ma = 0;
+function tt(t, e, n, i) {
+  this._groups = t, this._parents = e, this._name = n, this._id = i;
+}
+function mi() {
+  return ++ma;
+}
+var Z = It.prototype;
+tt.prototype = {
+  constructor: tt,
+  select: Wo,
+  selectAll: Zo,
+  selectChild: Z.selectChild,
+  selectChildren: Z.selectChildren,
+  filter: Bo,
+  merge: Vo,
+  selection: Qo,
+  transition: da,
+  call: Z.call,
+  nodes: Z.nodes,
+  node: Z.node,
+  size: Z.size,
+  empty: Z.empty,
+  each: Z.each,
+  on: Ko,
+  attr: Eo,
+  attrTween: To,
+  style: ia,
+  styleTween: oa,
+  text: la,
+  textTween: fa,
+  remove: Go,
+  tween: vo,
+  delay: Io,
+  duration: Po,
+  ease: Do,
+  easeVarying: Ho,
+  end: pa,
+  [Symbol.iterator]: Z[Symbol.iterator]
+};
+var ga = {
+  time: null,
+  // Set on use.
+  delay: 0,
+  duration: 250,
+  ease: uo
+};
+function wa(t, e) {
+  for (var n; !(n = t.__transition) || !(n = n[e]); )
+    if (!(t = t.parentNode))
+      throw new Error(`transition ${e} not found`);
+  return n;
+}
+function ya(t) {
+  var e, n;
+  t instanceof tt ? (e = t._id, t = t._name) : (e = mi(), (n = ga).time = Pe(), t = t == null ? null : t + "");
+  for (var i = this._groups, s = i.length, r = 0; r < s; ++r)
+    for (var o = i[r], a = o.length, c, h = 0; h < a; ++h)
+      (c = o[h]) && re(c, t, e, h, o, n || wa(c, e));
+  return new tt(i, this._parents, t, e);
+}
+It.prototype.interrupt = go;
+It.prototype.transition = ya;
+const Ht = (t) => () => t;
+function va(t, {
+  sourceEvent: e,
+  target: n,
+  transform: i,
+  dispatch: s
+}) {
+  Object.defineProperties(this, {
+    type: { value: t, enumerable: !0, configurable: !0 },
+    sourceEvent: { value: e, enumerable: !0, configurable: !0 },
+    target: { value: n, enumerable: !0, configurable: !0 },
+    transform: { value: i, enumerable: !0, configurable: !0 },
+    _: { value: s }
+  });
+}
+function j(t, e, n) {
+  this.k = t, this.x = e, this.y = n;
+}
+j.prototype = {
+  constructor: j,
+  scale: function(t) {
+    return t === 1 ? this : new j(this.k * t, this.x, this.y);
+  },
+  translate: function(t, e) {
+    return t === 0 & e === 0 ? this : new j(this.k, this.x + this.k * t, this.y + this.k * e);
+  },
+  apply: function(t) {
+    return [t[0] * this.k + this.x, t[1] * this.k + this.y];
+  },
+  applyX: function(t) {
+    return t * this.k + this.x;
+  },
+  applyY: function(t) {
+    return t * this.k + this.y;
+  },
+  invert: function(t) {
+    return [(t[0] - this.x) / this.k, (t[1] - this.y) / this.k];
+  },
+  invertX: function(t) {
+    return (t - this.x) / this.k;
+  },
+  invertY: function(t) {
+    return (t - this.y) / this.k;
+  },
+  rescaleX: function(t) {
+    return t.copy().domain(t.range().map(this.invertX, this).map(t.invert, t));
+  },
+  rescaleY: function(t) {
+    return t.copy().domain(t.range().map(this.invertY, this).map(t.invert, t));
+  },
+  toString: function() {
+    return "translate(" + this.x + "," + this.y + ") scale(" + this.k + ")";
+  }
+};
+var qt = new j(1, 0, 0);
+j.prototype;
+function pe(t) {
+  t.stopImmediatePropagation();
+}
+function kt(t) {
+  t.preventDefault(), t.stopImmediatePropagation();
+}
+function xa(t) {
+  return (!t.ctrlKey || t.type === "wheel") && !t.button;
+}
+function ba() {
+  var t = this;
+  return t instanceof SVGElement ? (t = t.ownerSVGElement || t, t.hasAttribute("viewBox") ? (t = t.viewBox.baseVal, [[t.x, t.y], [t.x + t.width, t.y + t.height]]) : [[0, 0], [t.width.baseVal.value, t.height.baseVal.value]]) : [[0, 0], [t.clientWidth, t.clientHeight]];
+}
+function mn() {
+  return this.__zoom || qt;
+}
+function _a(t) {
+  return -t.deltaY * (t.deltaMode === 1 ? 0.05 : t.deltaMode ? 1 : 2e-3) * (t.ctrlKey ? 10 : 1);
+}
+function Ma() {
+  return navigator.maxTouchPoints || "ontouchstart" in this;
+}
+function ka(t, e, n) {
+  var i = t.invertX(e[0][0]) - n[0][0], s = t.invertX(e[1][0]) - n[1][0], r = t.invertY(e[0][1]) - n[0][1], o = t.invertY(e[1][1]) - n[1][1];
+  return t.translate(
+    s > i ? (i + s) / 2 : Math.min(0, i) || Math.max(0, s),
+    o > r ? (r + o) / 2 : Math.min(0, r) || Math.max(0, o)
+  );
+}
+function $a() {
+  var t = xa, e = ba, n = ka, i = _a, s = Ma, r = [0, 1 / 0], o = [[-1 / 0, -1 / 0], [1 / 0, 1 / 0]], a = 250, c = us, h = Re("start", "zoom", "end"), l, f, p, d = 500, w = 150, _ = 0, M = 10;
+  function y(u) {
+    u.property("__zoom", mn).on("wheel.zoom", Lt, { passive: !1 }).on("mousedown.zoom", Rt).on("dblclick.zoom", Pt).filter(s).on("touchstart.zoom", yi).on("touchmove.zoom", vi).on("touchend.zoom touchcancel.zoom", xi).style("-webkit-tap-highlight-color", "rgba(0,0,0,0)");
+  }
+  y.transform = function(u, v, m, x) {
+    var b = u.selection ? u.selection() : u;
+    b.property("__zoom", mn), u !== b ? A(u, v, m, x) : b.interrupt().each(function() {
+      I(this, arguments).event(x).start().zoom(null, typeof v == "function" ? v.apply(this, arguments) : v).end();
+    });
+  }, y.scaleBy = function(u, v, m, x) {
+    y.scaleTo(u, function() {
+      var b = this.__zoom.k, $ = typeof v == "function" ? v.apply(this, arguments) : v;
+      return b * $;
+    }, m, x);
+  }, y.scaleTo = function(u, v, m, x) {
+    y.transform(u, function() {
+      var b = e.apply(this, arguments), $ = this.__zoom, E = m == null ? k(b) : typeof m == "function" ? m.apply(this, arguments) : m, q = $.invert(E), N = typeof v == "function" ? v.apply(this, arguments) : v;
+      return n(T(S($, N), E, q), b, o);
+    }, m, x);
+  }, y.translateBy = function(u, v, m, x) {
+    y.transform(u, function() {
+      return n(this.__zoom.translate(
+        typeof v == "function" ? v.apply(this, arguments) : v,
+        typeof m == "function" ? m.apply(this, arguments) : m
+      ), e.apply(this, arguments), o);
+    }, null, x);
+  }, y.translateTo = function(u, v, m, x, b) {
+    y.transform(u, function() {
+      var $ = e.apply(this, arguments), E = this.__zoom, q = x == null ? k($) : typeof x == "function" ? x.apply(this, arguments) : x;
+      return n(qt.translate(q[0], q[1]).scale(E.k).translate(
+        typeof v == "function" ? -v.apply(this, arguments) : -v,
+        typeof m == "function" ? -m.apply(this, arguments) : -m
+      ), $, o);
+    }, x, b);
+  };
+  function S(u, v) {
+    return v = Math.max(r[0], Math.min(r[1], v)), v === u.k ? u : new j(v, u.x, u.y);
+  }
+  function T(u, v, m) {
+    var x = v[0] - m[0] * u.k, b = v[1] - m[1] * u.k;
+    return x === u.x && b === u.y ? u : new j(u.k, x, b);
+  }
+  function k(u) {
+    return [(+u[0][0] + +u[1][0]) / 2, (+u[0][1] + +u[1][1]) / 2];
+  }
+  function A(u, v, m, x) {
+    u.on("start.zoom", function() {
+      I(this, arguments).event(x).start();
+    }).on("interrupt.zoom end.zoom", function() {
+      I(this, arguments).event(x).end();
+    }).tween("zoom", function() {
+      var b = this, $ = arguments, E = I(b, $).event(x), q = e.apply(b, $), N = m == null ? k(q) : typeof m == "function" ? m.apply(b, $) : m, V = Math.max(q[1][0] - q[0][0], q[1][1] - q[0][1]), z = b.__zoom, P = typeof v == "function" ? v.apply(b, $) : v, G = c(z.invert(N).concat(V / z.k), P.invert(N).concat(V / P.k));
+      return function(O) {
+        if (O === 1) O = P;
+        else {
+          var W = G(O), oe = V / W[2];
+          O = new j(oe, N[0] - W[0] * oe, N[1] - W[1] * oe);
+        }
+        E.zoom(null, O);
+      };
+    });
+  }
+  function I(u, v, m) {
+    return !m && u.__zooming || new et(u, v);
+  }
+  function et(u, v) {
+    this.that = u, this.args = v, this.active = 0, this.sourceEvent = null, this.extent = e.apply(u, v), this.taps = 0;
+  }
+  et.prototype = {
+    event: function(u) {
+      return u && (this.sourceEvent = u), this;
+    },
+    start: function() {
+      return ++this.active === 1 && (this.that.__zooming = this, this.emit("start")), this;
+    },
+    zoom: function(u, v) {
+      return this.mouse && u !== "mouse" && (this.mouse[1] = v.invert(this.mouse[0])), this.touch0 && u !== "touch" && (this.touch0[1] = v.invert(this.touch0[0])), this.touch1 && u !== "touch" && (this.touch1[1] = v.invert(this.touch1[0])), this.that.__zoom = v, this.emit("zoom"), this;
+    },
+    end: function() {
+      return --this.active === 0 && (delete this.that.__zooming, this.emit("end")), this;
+    },
+    emit: function(u) {
+      var v = F(this.that).datum();
+      h.call(
+        u,
+        this.that,
+        new va(u, {
+          sourceEvent: this.sourceEvent,
+          target: y,
+          transform: this.that.__zoom,
+          dispatch: h
+        }),
+        v
+      );
+    }
+  };
+  function Lt(u, ...v) {
+    if (!t.apply(this, arguments)) return;
+    var m = I(this, v).event(u), x = this.__zoom, b = Math.max(r[0], Math.min(r[1], x.k * Math.pow(2, i.apply(this, arguments)))), $ = at(u);
+    if (m.wheel)
+      (m.mouse[0][0] !== $[0] || m.mouse[0][1] !== $[1]) && (m.mouse[1] = x.invert(m.mouse[0] = $)), clearTimeout(m.wheel);
+    else {
+      if (x.k === b) return;
+      m.mouse = [$, x.invert($)], Kt(this), m.start();
+    }
+    kt(u), m.wheel = setTimeout(E, w), m.zoom("mouse", n(T(S(x, b), m.mouse[0], m.mouse[1]), m.extent, o));
+    function E() {
+      m.wheel = null, m.end();
+    }
+  }
+  function Rt(u, ...v) {
+    if (p || !t.apply(this, arguments)) return;
+    var m = u.currentTarget, x = I(this, v, !0).event(u), b = F(u.view).on("mousemove.zoom", N, !0).on("mouseup.zoom", V, !0), $ = at(u, m), E = u.clientX, q = u.clientY;
+    ro(u.view), pe(u), x.mouse = [$, this.__zoom.invert($)], Kt(this), x.start();
+    function N(z) {
+      if (kt(z), !x.moved) {
+        var P = z.clientX - E, G = z.clientY - q;
+        x.moved = P * P + G * G > _;
+      }
+      x.event(z).zoom("mouse", n(T(x.that.__zoom, x.mouse[0] = at(z, m), x.mouse[1]), x.extent, o));
+    }
+    function V(z) {
+      b.on("mousemove.zoom mouseup.zoom", null), oo(z.view, x.moved), kt(z), x.event(z).end();
+    }
+  }
+  function Pt(u, ...v) {
+    if (t.apply(this, arguments)) {
+      var m = this.__zoom, x = at(u.changedTouches ? u.changedTouches[0] : u, this), b = m.invert(x), $ = m.k * (u.shiftKey ? 0.5 : 2), E = n(T(S(m, $), x, b), e.apply(this, v), o);
+      kt(u), a > 0 ? F(this).transition().duration(a).call(A, E, x, u) : F(this).call(y.transform, E, x, u);
+    }
+  }
+  function yi(u, ...v) {
+    if (t.apply(this, arguments)) {
+      var m = u.touches, x = m.length, b = I(this, v, u.changedTouches.length === x).event(u), $, E, q, N;
+      for (pe(u), E = 0; E < x; ++E)
+        q = m[E], N = at(q, this), N = [N, this.__zoom.invert(N), q.identifier], b.touch0 ? !b.touch1 && b.touch0[2] !== N[2] && (b.touch1 = N, b.taps = 0) : (b.touch0 = N, $ = !0, b.taps = 1 + !!l);
+      l && (l = clearTimeout(l)), $ && (b.taps < 2 && (f = N[0], l = setTimeout(function() {
+        l = null;
+      }, d)), Kt(this), b.start());
+    }
+  }
+  function vi(u, ...v) {
+    if (this.__zooming) {
+      var m = I(this, v).event(u), x = u.changedTouches, b = x.length, $, E, q, N;
+      for (kt(u), $ = 0; $ < b; ++$)
+        E = x[$], q = at(E, this), m.touch0 && m.touch0[2] === E.identifier ? m.touch0[0] = q : m.touch1 && m.touch1[2] === E.identifier && (m.touch1[0] = q);
+      if (E = m.that.__zoom, m.touch1) {
+        var V = m.touch0[0], z = m.touch0[1], P = m.touch1[0], G = m.touch1[1], O = (O = P[0] - V[0]) * O + (O = P[1] - V[1]) * O, W = (W = G[0] - z[0]) * W + (W = G[1] - z[1]) * W;
+        E = S(E, Math.sqrt(O / W)), q = [(V[0] + P[0]) / 2, (V[1] + P[1]) / 2], N = [(z[0] + G[0]) / 2, (z[1] + G[1]) / 2];
+      } else if (m.touch0) q = m.touch0[0], N = m.touch0[1];
+      else return;
+      m.zoom("touch", n(T(E, q, N), m.extent, o));
+    }
+  }
+  function xi(u, ...v) {
+    if (this.__zooming) {
+      var m = I(this, v).event(u), x = u.changedTouches, b = x.length, $, E;
+      for (pe(u), p && clearTimeout(p), p = setTimeout(function() {
+        p = null;
+      }, d), $ = 0; $ < b; ++$)
+        E = x[$], m.touch0 && m.touch0[2] === E.identifier ? delete m.touch0 : m.touch1 && m.touch1[2] === E.identifier && delete m.touch1;
+      if (m.touch1 && !m.touch0 && (m.touch0 = m.touch1, delete m.touch1), m.touch0) m.touch0[1] = this.__zoom.invert(m.touch0[0]);
+      else if (m.end(), m.taps === 2 && (E = at(E, this), Math.hypot(f[0] - E[0], f[1] - E[1]) < M)) {
+        var q = F(this).on("dblclick.zoom");
+        q && q.apply(this, arguments);
+      }
+    }
+  }
+  return y.wheelDelta = function(u) {
+    return arguments.length ? (i = typeof u == "function" ? u : Ht(+u), y) : i;
+  }, y.filter = function(u) {
+    return arguments.length ? (t = typeof u == "function" ? u : Ht(!!u), y) : t;
+  }, y.touchable = function(u) {
+    return arguments.length ? (s = typeof u == "function" ? u : Ht(!!u), y) : s;
+  }, y.extent = function(u) {
+    return arguments.length ? (e = typeof u == "function" ? u : Ht([[+u[0][0], +u[0][1]], [+u[1][0], +u[1][1]]]), y) : e;
+  }, y.scaleExtent = function(u) {
+    return arguments.length ? (r[0] = +u[0], r[1] = +u[1], y) : [r[0], r[1]];
+  }, y.translateExtent = function(u) {
+    return arguments.length ? (o[0][0] = +u[0][0], o[1][0] = +u[1][0], o[0][1] = +u[0][1], o[1][1] = +u[1][1], y) : [[o[0][0], o[0][1]], [o[1][0], o[1][1]]];
+  }, y.constrain = function(u) {
+    return arguments.length ? (n = u, y) : n;
+  }, y.duration = function(u) {
+    return arguments.length ? (a = +u, y) : a;
+  }, y.interpolate = function(u) {
+    return arguments.length ? (c = u, y) : c;
+  }, y.on = function() {
+    var u = h.on.apply(h, arguments);
+    return u === h ? y : u;
+  }, y.clickDistance = function(u) {
+    return arguments.length ? (_ = (u = +u) * u, y) : Math.sqrt(_);
+  }, y.tapDistance = function(u) {
+    return arguments.length ? (M = +u, y) : M;
+  }, y;
+}
+const gn = 11, wn = 40;
+class Ea {
+  constructor(e, n, i) {
+    this.field = e, this.held = n, this.options = i, this.canvas.tabIndex = 0, this.canvas.setAttribute("role", "img"), this.canvas.setAttribute(
+      "aria-label",
+      `${i.label}: ${e.rows} by ${e.columns} attention weights. Arrow keys move, plus and minus zoom.`
+    ), this.element.append(this.canvas), this.zoom = $a().on("zoom", (s) => {
+      this.transform = s.transform, this.redraw();
+    }), this.canvas.addEventListener("pointermove", (s) => this.point(s)), this.canvas.addEventListener("pointerleave", () => this.move(null)), this.canvas.addEventListener("click", () => {
+      this.at && this.options.hold(this.held = this.held === this.at[0] ? null : this.at[0]), this.redraw();
+    }), this.canvas.addEventListener("keydown", (s) => this.key(s)), this.canvas.addEventListener("dblclick", (s) => s.stopPropagation());
+  }
+  element = g("div", { class: "matrix" });
+  canvas = g("canvas");
+  transform = qt;
+  zoom;
+  base = 1;
+  // pixels a cell when the whole map is in sight
+  width = 600;
+  height = 600;
+  margin = { left: 110, top: 96 };
+  at = null;
+  redraw = Sn(() => this.draw());
+  /** Fit into the element and draw. */
+  show() {
+    const e = this.element.getBoundingClientRect();
+    this.width = Math.max(240, e.width), this.height = Math.max(240, e.height);
+    const { field: n } = this, i = [this.width - this.margin.left - 12, this.height - this.margin.top - 12];
+    this.base = Math.min(i[0] / n.columns, i[1] / n.rows, 34);
+    const s = Math.max(1, wn / this.base);
+    this.zoom.extent([[0, 0], [this.width, this.height]]).scaleExtent([1, s]).translateExtent([[0, 0], [this.width, this.height]]), F(this.canvas).call(this.zoom).on("dblclick.zoom", null), this.draw();
+  }
+  /** Something new has come: draw again. */
+  redrawn() {
+    this.tell(), this.redraw();
+  }
+  /** Pixels a cell now. */
+  get cell() {
+    return this.base * this.transform.k;
+  }
+  /** Bring a cell into the middle at a size at which it can be read. */
+  goTo(e, n, i = 24) {
+    const s = Math.max(1, i / this.base), r = this.width / 2 - s * (this.margin.left + (n + 0.5) * this.base), o = this.height / 2 - s * (this.margin.top + (e + 0.5) * this.base);
+    this.at = [e, n], F(this.canvas).call((a) => this.zoom.transform(a, qt.translate(r, o).scale(s))), this.tell();
+  }
+  place() {
+    return {
+      x: this.transform.applyX(this.margin.left),
+      y: this.transform.applyY(this.margin.top)
+    };
+  }
+  point(e) {
+    const n = this.canvas.getBoundingClientRect(), { x: i, y: s } = this.place(), [r, o] = [e.clientX - n.left, e.clientY - n.top], [a, c] = [Math.floor((o - s) / this.cell), Math.floor((r - i) / this.cell)], h = a >= 0 && c >= 0 && a < this.field.rows && c < this.field.columns;
+    this.move(h && r > this.margin.left && o > this.margin.top ? [a, c] : null);
+  }
+  move(e) {
+    e?.[0] === this.at?.[0] && e?.[1] === this.at?.[1] || (this.at = e, this.tell(), this.redraw());
+  }
+  tell() {
+    if (!this.at) return;
+    const [e, n] = this.at, i = this.field.value(e, n), s = `${R(this.field.name(e))} → ${R(this.field.columnName(n))}`, r = this.field.rows > 64 ? ` (${e}, ${n})` : "";
+    this.options.say(`${s}${r}: ${i === null ? "zoom in to read it" : H(i, 7)}`);
+  }
+  key(e) {
+    const i = {
+      ArrowUp: [-1, 0],
+      ArrowDown: [1, 0],
+      ArrowLeft: [0, -1],
+      ArrowRight: [0, 1]
+    }[e.key];
+    if (i && !e.altKey) {
+      const [s, r] = this.at ?? [0, -1 + (i[1] === 0 ? 1 : 0)], o = e.shiftKey ? 10 : 1, a = [
+        Math.max(0, Math.min(this.field.rows - 1, s + o * i[0])),
+        Math.max(0, Math.min(this.field.columns - 1, r + o * i[1]))
+      ];
+      this.cell >= gn && this.transform.k > 1 ? this.goTo(...a, this.cell) : this.move(a);
+    } else if (e.key === "+" || e.key === "=") this.scale(1.6);
+    else if (e.key === "-") this.scale(1 / 1.6);
+    else if (e.key === "0") F(this.canvas).call((s) => this.zoom.transform(s, qt));
+    else if (e.key === "Enter" && this.at) this.options.hold(this.held = this.at[0]);
+    else return;
+    e.preventDefault(), e.stopPropagation(), this.redraw();
+  }
+  scale(e) {
+    if (e > 1 && this.at) {
+      this.goTo(...this.at, Math.min(wn, this.cell * e));
+      return;
+    }
+    F(this.canvas).call((n) => this.zoom.scaleBy(n, e));
+  }
+  draw() {
+    const e = qn(this.canvas, this.width, this.height), { field: n, margin: i, cell: s } = this, { x: r, y: o } = this.place(), [a, c, h] = [$t("--ink"), $t("--faint"), $t("--ground")];
+    e.fillStyle = h, e.fillRect(0, 0, this.width, this.height), e.save(), e.beginPath(), e.rect(i.left, i.top, this.width - i.left, this.height - i.top), e.clip(), e.translate(r, o);
+    const l = {
+      x: Math.max(0, (i.left - r) / s),
+      y: Math.max(0, (i.top - o) / s),
+      columns: (this.width - i.left) / s,
+      rows: (this.height - i.top) / s,
+      cell: s
+    };
+    e.translate(l.x * s, l.y * s), n.draw(e, l), e.translate(-l.x * s, -l.y * s), e.strokeStyle = c, e.lineWidth = 1, e.strokeRect(0, 0, n.columns * s, n.rows * s);
+    const f = (p, d) => {
+      e.strokeStyle = d, e.strokeRect(0, p * s, n.columns * s, Math.max(1, s));
+    };
+    this.held !== null && this.held < n.rows && f(this.held, pt.query), this.at && (e.globalAlpha = 0.5, f(this.at[0], c), e.strokeRect(this.at[1] * s, 0, Math.max(1, s), n.rows * s), e.globalAlpha = 1, e.lineWidth = 2, e.strokeStyle = pt.query, e.strokeRect(this.at[1] * s, this.at[0] * s, Math.max(2, s), Math.max(2, s))), e.restore(), this.names(e, r, o, a, c);
+  }
+  names(e, n, i, s, r) {
+    const { field: o, margin: a, cell: c } = this;
+    e.font = `${Math.max(9, Math.min(13, c * 0.72))}px ${$t("--font")}`, e.textBaseline = "middle";
+    const h = c >= gn, l = h ? 1 : Aa(60 / c), f = (d, w) => h ? me(R(d)) : w.toLocaleString("en"), p = (d, w) => Math.max(0, Math.ceil((d - w) / c / l) * l);
+    e.textAlign = "right";
+    for (let d = p(a.top, i + c / 2); d < o.rows; d += l) {
+      const w = i + (d + 0.5) * c;
+      if (w > this.height) break;
+      const _ = this.at?.[0] === d || this.held === d;
+      e.fillStyle = _ ? pt.query : h ? s : r, e.fillText(f(o.name(d), d), a.left - 6, w);
+    }
+    e.textAlign = "left";
+    for (let d = p(a.left, n + c / 2); d < o.columns; d += l) {
+      const w = n + (d + 0.5) * c;
+      if (w > this.width) break;
+      e.fillStyle = this.at?.[1] === d ? pt.query : h ? s : r, e.save(), e.translate(w, a.top - 6), e.rotate(-Math.PI / 2.6), e.fillText(f(o.columnName(d), d), 0, 0), e.restore();
+    }
+  }
+  /** The whole map as an SVG of rectangles, where it is small enough to be one. */
+  svg() {
+    const { field: e, margin: n } = this;
+    if (e.rows * e.columns > 4e4) throw new Error("more than 40,000 cells: export PNG or CSV instead");
+    const i = 18, s = [n.left + e.columns * i + 12, n.top + e.rows * i + 12], r = [
+      `<svg xmlns="http://www.w3.org/2000/svg" width="${s[0]}" height="${s[1]}" font-family="sans-serif" font-size="12">`
+    ];
+    for (let o = 0; o < e.rows; o++) {
+      r.push(
+        `<text x="${n.left - 6}" y="${n.top + (o + 0.5) * i + 4}" text-anchor="end">${_e(me(R(e.name(o))))}</text>`
+      );
+      for (let a = 0; a < e.columns; a++) {
+        const c = e.value(o, a) ?? 0, h = e.peak ? Math.sqrt(Math.max(0, c / e.peak)) : 0;
+        r.push(
+          `<rect x="${n.left + a * i}" y="${n.top + o * i}" width="${i - 0.5}" height="${i - 0.5}" fill="#08519c" fill-opacity="${h.toFixed(3)}"/>`
+        );
+      }
+    }
+    for (let o = 0; o < e.columns; o++) {
+      const a = `${n.left + (o + 0.6) * i} ${n.top - 6}`;
+      r.push(`<text transform="translate(${a}) rotate(-60)">${_e(me(R(e.columnName(o))))}</text>`);
+    }
+    return r.join(`
+`) + `
+</svg>
+`;
+  }
+  png() {
+    return new Promise(
+      (e, n) => this.canvas.toBlob((i) => i ? e(i) : n(new Error("the picture is too large")))
+    );
+  }
+}
+function me(t) {
+  return t.length <= 14 ? t : t.slice(0, 13) + "…";
+}
+function Aa(t) {
+  const e = 10 ** Math.floor(Math.log10(Math.max(1, t)));
+  return [1, 2, 5, 10].map((n) => n * e).find((n) => n >= t) ?? 10 * e;
+}
+function yn(t, e) {
+  const n = [], i = [];
+  return t.words.forEach((s, r) => {
+    if (e.hide && t.special[r]) return;
+    e.merge && t.joined[r] && i.length > 0 && i[i.length - 1].includes(r - 1) ? (n[n.length - 1] += s, i[i.length - 1].push(r)) : (n.push(s), i.push([r]));
+  }), { names: n, members: i, picture: t.picture };
+}
+function gi(t, e, n, i, s = null) {
+  const r = n.words.length, o = yn(e, i), a = yn(n, i), c = a.members.length, h = new Float32Array(o.members.length * c);
+  let l = 0;
+  return o.members.forEach((f, p) => {
+    let d = 0;
+    a.members.forEach((w, _) => {
+      let M = 0;
+      for (const y of f) for (const S of w) M += t[y * r + S];
+      M /= f.length, d += M, h[p * c + _] = M;
+    }), a.members.forEach((w, _) => {
+      let M = h[p * c + _];
+      i.hide && d > 0 && (M /= d), s && (M *= w.reduce((y, S) => y + s[S], 0) / w.length), h[p * c + _] = M, M > l && (l = M);
+    });
+  }), { values: h, rows: o, columns: a, peak: l };
+}
+function qa(t, e, n) {
+  const i = n.words.length;
+  let s = 0, r = 0;
+  for (let o = 0; o < e.words.length; o++)
+    if (!e.special[o]) {
+      r++;
+      for (let a = 0; a < i; a++) n.special[a] && (s += t[o * i + a]);
+    }
+  return r ? s / r : 0;
+}
+const ge = 64;
+class Sa {
+  constructor(e, n, i, s) {
+    this.state = e, this.source = n, this.off = i, this.open = s, this.element.setAttribute("role", "grid"), this.element.setAttribute("aria-label", "all layers and heads");
+  }
+  element = g("div", { class: "model" });
+  stopped = !1;
+  show() {
+    this.fill();
+  }
+  stop() {
+    this.stopped = !0;
+  }
+  async fill() {
+    const { sequence: e } = this.state.now, { maps: n } = this.state.scene.sequences[e], i = [];
+    n.forEach((s, r) => {
+      const o = g("div", { class: "layer" });
+      o.setAttribute("role", "row"), o.append(g("span", { class: "name", text: s.name }));
+      for (let a = 0; a < s.heads; a++) {
+        const c = g("button", { class: "thumb" });
+        c.type = "button", c.setAttribute("role", "gridcell");
+        const h = [`${s.name}, head ${a}`];
+        s.entropy && h.push(`entropy ${H(s.entropy[a], 2)}`), s.distance && h.push(`looks ${H(s.distance[a], 1)} tokens far`), c.title = h.join(" · "), c.setAttribute("aria-label", h.join(", "));
+        const l = this.state.now;
+        l.map === r && l.head === a && c.setAttribute("aria-current", "true"), c.classList.toggle("off", this.off.get(s.name)?.has(a) ?? !1);
+        const f = g("canvas");
+        f.width = f.height = ge, c.append(f, g("span", { class: "number", text: String(a) })), c.addEventListener("click", () => this.open({ sequence: e, map: r, head: a })), c.addEventListener("keydown", (p) => Na(p, c)), o.append(c), i.push(() => this.thumb(f, { sequence: e, map: r, head: a }));
+      }
+      this.element.append(o);
+    });
+    for (const s of i) {
+      if (this.stopped) return;
+      await s().catch(() => {
+      });
+    }
+  }
+  async thumb(e, n) {
+    const i = this.state.axes(n);
+    let [s, r] = [i.queries.words.length, i.keys.words.length], o;
+    if (this.source.live && Math.max(s, r) > nt) {
+      const f = Math.ceil(Math.log2(Math.max(s, r) / nt));
+      ({ rows: s, columns: r, values: o } = await this.source.tile({ ...n, level: f, row: 0, column: 0, pool: "max" }));
+    } else {
+      const { merge: f, hide: p } = this.state.now, d = gi(await this.source.weights(n), i.queries, i.keys, { merge: f, hide: p });
+      [s, r, o] = [d.rows.names.length, d.columns.names.length, d.values];
+    }
+    if (!s || !r) return;
+    const a = new OffscreenCanvas(r, s);
+    a.getContext("2d").putImageData(ze(o, s, r, 1), 0, 0);
+    const h = e.getContext("2d"), l = Math.min(ge / r, ge / s);
+    h.imageSmoothingEnabled = l < 1, h.drawImage(a, 0, 0, r * l, s * l);
+  }
+}
+function Na(t, e) {
+  const n = e.parentElement, i = [...n.children].indexOf(e), r = {
+    ArrowLeft: e.previousElementSibling,
+    ArrowRight: e.nextElementSibling,
+    ArrowUp: n.previousElementSibling?.children[i],
+    ArrowDown: n.nextElementSibling?.children[i]
+  }[t.key];
+  r instanceof HTMLButtonElement && (t.preventDefault(), t.stopPropagation(), r.focus());
+}
+function Ta(t) {
+  const e = t.columns.names.length, n = [["", ...t.columns.names].map(vn).join(",")];
+  return t.rows.names.forEach((i, s) => {
+    const r = Array.from(t.values.subarray(s * e, (s + 1) * e), (o) => o.toPrecision(9));
+    n.push([vn(i), ...r].join(","));
+  }), n.join(`\r
+`) + `\r
+`;
+}
+function vn(t) {
+  const e = /^[=+\-@\t\r]/.test(t) ? `'${t}` : t;
+  return /[",\r\n]/.test(e) ? `"${e.replace(/"/g, '""')}"` : e;
+}
+function we(t, e, n = "text/plain") {
+  const i = typeof t == "string" ? new Blob([t], { type: n }) : t, s = g("a");
+  s.href = URL.createObjectURL(i), s.download = e, s.click(), setTimeout(() => URL.revokeObjectURL(s.href), 1e4);
+}
+async function Ca(t) {
+  const e = new Image();
+  e.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(t)}`, await e.decode();
+  const n = g("canvas");
+  n.width = 2 * e.width, n.height = 2 * e.height;
+  const i = n.getContext("2d");
+  return i.fillStyle = "#ffffff", i.fillRect(0, 0, n.width, n.height), i.drawImage(e, 0, 0, n.width, n.height), new Promise(
+    (s, r) => n.toBlob((o) => o ? s(o) : r(new Error("the picture is too large")))
+  );
+}
+const Bt = 400;
+function za(t, e, n, i, s, r) {
+  const o = t.query.length, a = R(s.words[i]), c = g("p", { class: "intro" });
+  c.append(
+    g("b", { text: a }),
+    ` asks, in ${e.name}, head ${n}. Its query q has ${o} numbers; each word has a key k and a value v.`
+  );
+  const h = g("table", { class: "steps" }), l = g("tr"), f = e.scale ? Math.round(1 / e.scale ** 2) : o;
+  for (const [k, A] of [
+    ["word", "who could be attended to"],
+    ["q·k", "the product of query and key: how well they match"],
+    [Math.abs(f - o) < 1e-3 || f > 1 ? `÷ √${f}` : "× scale", "divided by the root of the width, so that its size does not grow with it"],
+    ["mask", "may it be seen at all?"],
+    ["softmax", "exponentials, divided by their sum: the weights, which add up to 1"],
+    ["weight × v", "what each word gives: its value, times its weight"]
+  ])
+    l.append(g("th", { text: k, title: A }));
+  h.append(g("thead", {}, l));
+  const p = g("tbody"), d = t.weights.length, w = t.values.length / d, _ = Array.from({ length: d }, (k, A) => A), M = d <= Bt ? _ : _.sort((k, A) => t.weights[A] - t.weights[k]).slice(0, Bt);
+  let y = 0;
+  for (let k = 0; k < d; k++)
+    for (let A = 0; A < w; A++) y = Math.max(y, Math.abs(t.weights[k] * t.values[k * w + A]));
+  for (let k = 0; k < w; k++) y = Math.max(y, Math.abs(t.output[k]));
+  for (const k of M) {
+    const A = g("tr");
+    A.append(
+      g("th", { text: R(r.words[k]) }),
+      Ut(t.scores[k]),
+      Ut(t.scaled[k]),
+      g("td", { class: "mask", text: t.allowed[k] ? "" : "−∞" }),
+      Ia(t.weights[k]),
+      g("td", {}, xn(w, (I) => t.weights[k] * t.values[k * w + I], y))
+    ), p.append(A);
+  }
+  h.append(p);
+  const S = g("tr");
+  S.append(
+    g("th", { text: "sum" }),
+    g("td"),
+    g("td"),
+    g("td"),
+    Ut(t.weights.reduce((k, A) => k + A, 0)),
+    g("td", {}, xn(w, (k) => t.output[k], y))
+  ), h.append(g("tfoot", {}, S));
+  const T = g("div", { class: "stepview" }, c, h);
+  return d > Bt && T.append(g("p", { class: "note", text: `The ${Bt} largest of ${d.toLocaleString("en")} weights.` })), T.append(
+    g("p", {
+      class: "note",
+      text: "The last line is what this head hands on for the word. Violet is below 0, orange above."
+    })
+  ), T;
+}
+function Ut(t) {
+  const e = g("td", { class: "number", text: H(t, 3), title: String(t) });
+  return e.dataset.value = t.toPrecision(9), e;
+}
+function Ia(t) {
+  const e = Ut(t);
+  return e.textContent = H(t, 4), e.classList.add("weight"), e.style.setProperty("--share", t.toFixed(4)), e;
+}
+function xn(t, e, n) {
+  const i = g("canvas", { class: "strip" });
+  i.width = t, i.height = 1, i.setAttribute("role", "img"), i.setAttribute("aria-label", `${t} numbers from ${H(Math.min(...bn(t, e)), 3)} to ${H(Math.max(...bn(t, e)), 3)}`);
+  const s = i.getContext("2d");
+  if (!s) return i;
+  const r = new ImageData(t, 1), o = Wn(Gn(), !0);
+  for (let a = 0; a < t; a++) {
+    const c = Math.round(127.5 + 127.5 * Math.max(-1, Math.min(1, e(a) / (n || 1))));
+    r.data.set(o.subarray(4 * c, 4 * c + 4), 4 * a);
+  }
+  return s.putImageData(r, 0, 0), i;
+}
+function bn(t, e) {
+  return Array.from({ length: t }, (n, i) => e(i));
+}
+const La = 1024, _n = { lines: "Lines", matrix: "Matrix", model: "Model", steps: "Steps" }, Ra = [
+  ["1 2 3 4", "lines, matrix, model, steps"],
+  ["[ ]", "the head before, the next head"],
+  ["{ }", "the layer below, the layer above"],
+  ["w", "pieces as words"],
+  ["p", "plain words only, without special tokens"],
+  ["v", "scaled by what is moved"],
+  ["c", "compare with a second head"],
+  ["o", "switch the head off (live)"],
+  ["arrows", "from word to word, from cell to cell"],
+  ["+ − 0", "zoom the matrix in, out, back"],
+  ["Esc", "let the word go"]
+];
+class Pa {
+  constructor(e, n, i, s = {}) {
+    this.scene = n, this.source = i, this.state = new qi(n, s), e.classList.add("clearhead"), Ti(e), this.told.setAttribute("aria-live", "polite"), this.notes.setAttribute("role", "note"), this.stage.setAttribute("tabindex", "-1");
+    const r = g("p", {
+      class: "caution",
+      text: "Weights tell where a head reads. They do not tell why the model answers as it does: a head that looks hard may not matter."
+    });
+    e.append(this.head, this.answer, this.stage, g("footer", {}, this.told, this.notes, r, this.files())), this.state.onChange((a, c) => {
+      (!Object.keys(a).every((l) => l === "query" || a[l] === c[l]) || a.view === "steps") && this.render();
+    }), (e.id ? document : e).addEventListener("keydown", (a) => this.key(a)), new ResizeObserver(() => this.shown.forEach((a) => (a.matrix?.show(), a.lines?.show()))).observe(this.stage), matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => void this.render()), this.render();
+  }
+  state;
+  head = g("header");
+  stage = g("main");
+  told = g("output", { class: "told" });
+  notes = g("p", { class: "notes" });
+  answer = g("div", { class: "answer" });
+  off = /* @__PURE__ */ new Map();
+  shown = [];
+  turn = 0;
+  pool = "max";
+  async render() {
+    const e = ++this.turn;
+    this.controls(), this.drawAnswer();
+    const { now: n } = this.state;
+    this.shown.forEach((r) => r.model?.stop()), this.shown = [], this.stage.setAttribute("aria-busy", "true");
+    const i = [], s = n.beside && n.view !== "model" ? [n, n.beside] : [n];
+    try {
+      for (const r of s) i.push(await this.panel(r, s.length > 1));
+    } catch (r) {
+      i.push(g("p", { class: "fault", text: r instanceof Error ? r.message : String(r) }));
+    }
+    e === this.turn && (this.stage.replaceChildren(...i), this.stage.classList.toggle("two", i.length > 1), this.stage.removeAttribute("aria-busy"), this.shown.forEach((r) => (r.lines?.show(), r.matrix?.show(), r.model?.show())), this.note());
+  }
+  async panel(e, n) {
+    const { now: i } = this.state, r = `${this.state.map(e).name}, head ${e.head}`, o = g("section", { class: "panel", label: r });
+    n && o.append(this.besideTitle(e, r));
+    const a = {
+      say: (c) => this.told.textContent = c,
+      hold: (c) => this.state.set({ query: c }),
+      label: r
+    };
+    if (i.view === "model") {
+      const c = new Sa(this.state, this.source, this.off, (h) => this.state.set({ ...h, view: "matrix" }));
+      this.shown.push({ grid: null, model: c }), o.append(c.element);
+    } else if (i.view === "steps")
+      o.append(await this.steps(e));
+    else if (i.view === "lines") {
+      const c = await this.grid(e), h = new _s(c, i.query, a);
+      this.shown.push({ grid: c, lines: h }), o.append(h.element);
+    } else {
+      const { grid: c, field: h } = await this.field(e), l = new Ea(h, i.query, a);
+      this.shown.push({ grid: c, matrix: l }), o.append(l.element);
+    }
+    return o;
+  }
+  isLarge(e) {
+    const n = this.state.axes(e);
+    return this.source.live && Math.max(n.queries.words.length, n.keys.words.length) > La;
+  }
+  async grid(e) {
+    if (this.isLarge(e)) throw new Error("lines are for up to 1,024 tokens: the matrix shows all of them (press 2)");
+    const { merge: n, hide: i, moved: s } = this.state.now, r = this.state.axes(e), [o, a] = await Promise.all([
+      this.source.weights(e),
+      s ? this.source.norms(e) : Promise.resolve(null)
+    ]);
+    return gi(o, r.queries, r.keys, { merge: n, hide: i }, a);
+  }
+  async field(e) {
+    if (!this.isLarge(e)) {
+      const r = await this.grid(e);
+      return { grid: r, field: new vs(r) };
+    }
+    const n = this.state.axes(e), i = { rows: n.queries.words, columns: n.keys.words }, s = this.shown.length;
+    return { grid: null, field: new bs(this.source, e, i, this.pool, () => this.shown[s]?.matrix?.redrawn()) };
+  }
+  async steps(e) {
+    const { now: n } = this.state, i = this.state.axes(e), s = Math.min(n.query ?? Oa(i.queries.special), i.queries.words.length - 1), r = rt("word", i.queries.words.map((a, c) => `${c} ${a}`), s, (a) => this.state.set({ query: a })), o = await this.source.step(e, s);
+    if (!o) {
+      const a = this.source.live ? "This attention is not a product of queries and keys alone: its steps cannot be told this way." : "This page carries the steps of some layers only: choose one of those, or open the live page.";
+      return g("div", { class: "stepview" }, r, g("p", { class: "fault", text: a }));
+    }
+    return g("div", {}, r, za(o, this.state.map(e), e.head, s, i.queries, i.keys));
+  }
+  controls() {
+    const { now: e } = this.state, n = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.keep : void 0, i = this.scene.sequences[e.sequence], s = g("h1", { text: this.scene.title || "clearhead" }), r = g("span", { class: "modelname", text: this.scene.model }), o = g("div", { class: "tabs" });
+    o.setAttribute("role", "tablist"), ye.forEach((l, f) => {
+      const p = g("button", { text: _n[l], title: `${_n[l]} (${f + 1})` });
+      p.type = "button", p.setAttribute("role", "tab"), p.setAttribute("aria-selected", String(e.view === l)), p.dataset.keep = l, p.addEventListener("click", () => this.state.set({ view: l })), o.append(p);
+    });
+    const a = g("div", { class: "bar" });
+    if (this.scene.sequences.length > 1 && a.append(J("sequence", rt("input", this.scene.sequences.map((l) => l.label), e.sequence, (l) => this.state.set({ sequence: l })))), a.append(
+      J("layer", rt("layer", i.maps.map((l) => l.name), e.map, (l) => this.state.set({ map: l }))),
+      J("head", rt("head", Mn(i.maps[e.map].heads), e.head, (l) => this.state.set({ head: l }))),
+      J("merge", dt("words", e.merge, "Pieces of a word as one: attention to it is their sum, from it their mean (w)", (l) => this.state.set({ merge: l }))),
+      J("hide", dt("plain", e.hide, "Hide special tokens; what is left is made to add up to 1 again (p)", (l) => this.state.set({ hide: l }))),
+      J("moved", dt("× moved", e.moved, "Each weight times the norm of what it moves, ‖value · W_O‖ (v)", (l) => this.state.set({ moved: l }))),
+      J("beside", dt("compare", e.beside !== null, "A second head or input beside it (c)", (l) => this.compare(l)))
+    ), this.isLarge(e) && a.append(J("pool", dt("mean", this.pool === "mean", "Cells show the mean of their weights, not the largest", (l) => {
+      this.pool = l ? "mean" : "max", this.render();
+    }))), this.source.live) {
+      const l = this.off.get(i.maps[e.map].name)?.has(e.head) ?? !1;
+      a.append(J("off", dt("head off", l, "Switch this head off and see what the model answers (o)", (f) => void this.switch(f))));
+    }
+    const c = g("details", { class: "help" }, g("summary", { text: "?", label: "keys" })), h = g("dl");
+    for (const [l, f] of Ra) h.append(g("dt", { text: l }), g("dd", { text: f }));
+    c.append(h), this.head.replaceChildren(g("div", { class: "title" }, s, r, c), o, a), n && this.head.querySelector(`[data-keep="${CSS.escape(n)}"]`)?.focus();
+  }
+  besideTitle(e, n) {
+    if (e !== this.state.now.beside) return g("h2", { text: n });
+    const { maps: i } = this.scene.sequences[e.sequence], s = (o) => this.state.set({ beside: { ...e, ...o } }), r = g("h2", { class: "bar" });
+    return this.scene.sequences.length > 1 && r.append(rt("input", this.scene.sequences.map((o) => o.label), e.sequence, (o) => s({ sequence: o }))), r.append(
+      rt("layer", i.map((o) => o.name), e.map, (o) => s({ map: o })),
+      rt("head", Mn(i[e.map].heads), e.head, (o) => s({ head: o }))
+    ), r;
+  }
+  compare(e) {
+    const { now: n } = this.state, i = this.scene.sequences.length > 1 ? { ...n, sequence: (n.sequence + 1) % this.scene.sequences.length } : null, s = { sequence: n.sequence, map: n.map, head: (n.head + 1) % this.state.map().heads };
+    this.state.set({ beside: e ? i ? { sequence: i.sequence, map: n.map, head: n.head } : s : null });
+  }
+  async switch(e) {
+    const { now: n } = this.state, { name: i } = this.state.map(), s = this.off.get(i) ?? /* @__PURE__ */ new Set();
+    if (e ? s.add(n.head) : s.delete(n.head), s.size ? this.off.set(i, s) : this.off.delete(i), this.controls(), !this.off.size) {
+      this.drawAnswer();
+      return;
+    }
+    const r = Object.fromEntries([...this.off].map(([o, a]) => [o, [...a].sort((c, h) => c - h)]));
+    this.answer.setAttribute("aria-busy", "true");
+    try {
+      this.drawAnswer(await this.source.without(n.sequence, r));
+    } catch (o) {
+      this.told.textContent = o instanceof Error ? o.message : String(o);
+    }
+    this.answer.removeAttribute("aria-busy");
+  }
+  drawAnswer(e) {
+    const n = this.scene.sequences[this.state.now.sequence].answer;
+    if (this.answer.replaceChildren(), !n) return;
+    const i = (s, r, o) => {
+      const a = g("div", { class: `said ${o}` }, g("span", { class: "label", text: s }), g("span", { class: "text", text: r.text }));
+      if (r.score !== null) {
+        const c = g("span", { class: "score", text: `${r.what} ${H(r.score, 4)}` });
+        c.dataset.value = String(r.score), a.append(c);
+      }
+      this.answer.append(a);
+    };
+    if (i("answer", n, "whole"), e) {
+      const s = [...this.off].map(([r, o]) => `${r}: ${[...o].join(", ")}`).join("; ");
+      i(`without ${s}`, e, "changed");
+    }
+  }
+  note() {
+    const { now: e } = this.state, n = [];
+    if (e.merge && n.push("Pieces are merged: to a word the sum of its pieces, from a word their mean."), e.moved && n.push("Weights are scaled by the norm of the value they move; they no longer add up to 1."), this.notes.textContent = n.join(" "), e.hide && e.view !== "model" && e.view !== "steps" && !this.isLarge(e)) {
+      const s = this.state.axes();
+      this.source.weights(e).then((r) => {
+        const o = qa(r, s.queries, s.keys);
+        this.notes.textContent = `${n.join(" ")} Special tokens are hidden: ${H(100 * o, 1)} % of the attention went to them, and the rest is scaled up to 1.`.trim();
+      });
+    }
+    const i = this.shown[0]?.grid;
+    i && e.query !== null && e.query < i.rows.names.length && (this.told.textContent = Zn(i, e.query));
+  }
+  files() {
+    const e = g("div", { class: "files" }), n = (i, s) => {
+      const r = g("button", { text: i, title: `Save what is shown as ${i}` });
+      r.type = "button", r.addEventListener("click", () => {
+        Promise.resolve().then(s).catch((o) => this.told.textContent = o.message);
+      }), e.append(r);
+    };
+    return n("SVG", () => we(this.svg(), `${this.fileName()}.svg`, "image/svg+xml")), n("PNG", async () => {
+      const i = this.shown[0]?.matrix;
+      we(i ? await i.png() : await Ca(this.svg()), `${this.fileName()}.png`);
+    }), n("CSV", async () => {
+      const i = this.shown[0]?.grid ?? await this.grid(this.state.now);
+      we(Ta(i), `${this.fileName()}.csv`, "text/csv");
+    }), e;
+  }
+  svg() {
+    const e = this.shown[0], n = e?.lines?.svg() ?? e?.matrix?.svg();
+    if (!n) throw new Error("lines and matrix can be saved as pictures: open one of them");
+    return n;
+  }
+  fileName() {
+    const { now: e } = this.state;
+    return `${this.state.map().name}-head-${e.head}`;
+  }
+  key(e) {
+    if (e.ctrlKey || e.metaKey || e.altKey || e.target instanceof HTMLSelectElement || e.target instanceof HTMLInputElement) return;
+    const { now: n } = this.state, i = this.scene.sequences[n.sequence].maps.length, s = {
+      "[": () => this.state.set({ head: n.head - 1 }),
+      "]": () => this.state.set({ head: n.head + 1 }),
+      "{": () => this.state.set({ map: Math.max(0, n.map - 1) }),
+      "}": () => this.state.set({ map: Math.min(i - 1, n.map + 1) }),
+      w: () => this.state.set({ merge: !n.merge }),
+      p: () => this.state.set({ hide: !n.hide }),
+      v: () => this.state.set({ moved: !n.moved }),
+      c: () => this.compare(n.beside === null),
+      o: () => this.source.live && void this.switch(!(this.off.get(this.state.map().name)?.has(n.head) ?? !1)),
+      Escape: () => (this.state.set({ query: null }), void this.render())
+    };
+    ye.forEach((o, a) => s[String(a + 1)] = () => this.state.set({ view: o }));
+    const r = s[e.key];
+    r && (e.preventDefault(), r());
+  }
+}
+function Mn(t) {
+  return Array.from({ length: t }, (e, n) => String(n));
+}
+function Oa(t) {
+  const e = t.indexOf(!1);
+  return e < 0 ? 0 : e;
+}
+function J(t, e) {
+  return (e.querySelector("select") ?? e).dataset.keep = t, e;
+}
+function wi(t, e, n) {
+  const i = bi(e), s = n === null ? new $i(i) : new Ai(i, n);
+  return new Pa(t, i, s, Ni(location.hash));
+}
+async function Da(t) {
+  const e = document.getElementById("scene"), n = t.dataset.live ?? null;
+  try {
+    const i = e?.textContent ?? await (await fetch(`${n}scene`)).text();
+    wi(t, i, n).state.onChange((r) => history.replaceState(null, "", Si(r)));
+  } catch (i) {
+    t.textContent = i instanceof Error ? i.message : String(i);
+  }
+}
+const kn = document.getElementById("clearhead");
+kn && Da(kn);
+const Fa = {
+  render({ model: t, el: e }) {
+    const n = document.createElement("div");
+    e.append(n), n.classList.add("cell"), wi(n, t.get("scene"), null);
+  }
+};
+export {
+  Fa as default
+};
