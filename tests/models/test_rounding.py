@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from clearhead.attention import Layout, look
 from clearhead.models import TransformerConfig, build_encoder, build_encoder_decoder
-from clearhead.models.rounding import LEAST, SHARE, _missing
+from clearhead.models.rounding import LEAST, SHARE, missing_rows
 
 CONFIG = TransformerConfig(vocab_size=60, width=32, num_layers=2, num_heads=4, hidden=48, dropout=0.0, max_len=40)
 SOURCE, TARGET = (7, 19, 3, 11), (9, 4, 20, 1)  # 40 and 34 tokens: 48 with rows of nobody
@@ -48,12 +48,12 @@ def rows_inside(model, *inputs):
 
 @given(st.integers(0, 100_000))
 def test_little_is_added(tokens):
-    more = _missing(tokens)
+    more = missing_rows(tokens)
     assert 0 <= more <= max(LEAST - 1, tokens / SHARE)
 
 
 def test_few_sizes_are_left():
-    assert len({n + _missing(n) for n in range(1024, 4097)}) <= 2 * SHARE + 1
+    assert len({n + missing_rows(n) for n in range(1024, 4097)}) <= 2 * SHARE + 1
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "t5", "alibi"])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from clearhead.layers.recurrent import NETS
 from clearhead.models import PRESETS, build
 from clearhead.models.recurrent import RecurrentConfig
-from clearhead.tasks.build import KINDS, decoder_only, encoder_decoder
+from clearhead.tasks.build import decoder_only, encoder_decoder
 
 
 @pytest.mark.parametrize("size", PRESETS)
@@ -31,7 +32,22 @@ def test_a_decoder_alone_is_a_gpt2():
     assert decoder_only({"size": "tiny", "embedding_dropout": 0.0}, 100, 50).stack.embedding_dropout == 0.0
 
 
-@pytest.mark.parametrize("kind", KINDS[1:])
+def test_a_llama_turns_its_positions():
+    stack = decoder_only({"kind": "llama", "size": "tiny"}, 100, 8192).stack
+    assert (stack.positions, stack.norm, stack.gated, stack.dropout, stack.max_len) == (
+        "rotary",
+        "rms",
+        True,
+        0.0,
+        8192,
+    )
+    with pytest.raises(ValueError, match="no place for it"):
+        decoder_only({"kind": "llama", "dropout": 0.1}, 100, 50)
+    with pytest.raises(ValueError, match="which is a language model"):
+        encoder_decoder({"kind": "llama"}, 100, 50)
+
+
+@pytest.mark.parametrize("kind", NETS)
 def test_recurrent_nets(kind):
     config = encoder_decoder({"kind": kind, "width": 8, "hidden": 12}, 100, 50)
     assert isinstance(config.encoder, RecurrentConfig) and config.encoder.kind == kind

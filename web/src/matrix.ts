@@ -75,7 +75,8 @@ export class Matrix {
   /** Something new has come: draw again. */
   redrawn(): void {
     this.tell();
-    this.redraw();
+    this.draw();
+    this.canvas.dataset.drawn = "true";
   }
 
   /** Pixels a cell now. */

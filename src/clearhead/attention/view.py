@@ -107,14 +107,19 @@ class View:
         scores = weights.Scores(self.call, sequence, head, columns.members)
         sums = None if (k0, k1) == (0, S) else self._normalisers(head, sequence)
         norms = self.norms(head, sequence)[columns.members].view(columns.depth, wide) if moved else None
+        whole = torch.empty(T, dtype=self._dtype) if sums is None and (q0, q1) == (0, T) else None
         out = torch.empty(tall, wide, dtype=self._dtype)
         for block in weights.blocks(tall, columns.depth * wide * rows.depth):
             part = rows.some(block)
             found = scores(part.members).view(-1, columns.depth, wide)  # (part.depth tall', columns.depth, wide)
             if columns.real is not None:
                 found.masked_fill_(~columns.real, float("-inf"))
-            pooled = _pooled(found, columns, pool, norms, None if sums is None else sums[part.members])
+            pooled, logs = _pooled(found, columns, pool, norms, None if sums is None else sums[part.members])
             out[block] = part.pool(pooled.view(part.depth, -1, wide), 0, pool)
+            if whole is not None:
+                whole[part.members] = logs
+        if whole is not None:
+            self._sums[sequence, head] = whole  # what tiles of a part will ask for
         return out
 
     def overview(
@@ -200,11 +205,15 @@ class View:
         return total / max(self.shape(sequence)[0], 1)
 
 
-def _pooled(found: Tensor, columns: Cells, pool: Pool, norms: Tensor | None, sums: Tensor | None) -> Tensor:
-    """Scores (t, depth, wide) to pooled weights (t, wide); `sums` are the rows' normalisers where keys are missing."""
+def _pooled(
+    found: Tensor, columns: Cells, pool: Pool, norms: Tensor | None, sums: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Scores (t, depth, wide) to pooled weights (t, wide), and normalisers of rows: `sums`, where keys are missing."""
     flat = found.flatten(1)  # (t, depth wide), the same memory
     if pool == "max" and norms is None:  # the largest weight of a cell is that of its largest score
         peaks = found.amax(1)  # (t, wide)
-        return weights.exponentials(peaks, weights.log_sums(flat, peaks.amax(1)) if sums is None else sums)
-    weights.exponentials(flat, weights.log_sums(flat.clone(), flat.amax(1)) if sums is None else sums)
-    return columns.pool(found if norms is None else found.mul_(norms), 1, pool)
+        sums = weights.log_sums(flat, peaks.amax(1)) if sums is None else sums
+        return weights.exponentials(peaks, sums), sums
+    sums = weights.log_sums(flat.clone(), flat.amax(1)) if sums is None else sums
+    weights.exponentials(flat, sums)
+    return columns.pool(found if norms is None else found.mul_(norms), 1, pool), sums

@@ -19,6 +19,7 @@ from clearhead.attention.project import fused
 from clearhead.attention.slots import Memory, Slots
 from clearhead.layers import Block, FeedForward, Gated
 from clearhead.models.heads import Vocabulary
+from clearhead.models.rounding import missing_rows
 from clearhead.models.transformer import Stack
 
 Norm = Callable[[Tensor], Tensor]
@@ -97,7 +98,7 @@ class Attention:
     def remember(self, layer: int, memory: Tensor, held: Memory) -> None:
         """Make the keys and values of a context, once."""
         assert self.context is not None
-        parts = self.context(memory).view(len(memory), -1, self.width)  # (M, 2 G, K)
+        parts = self.context(widened(memory))[: len(memory)].view(len(memory), -1, self.width)  # (M, 2 G, K)
         held.put(layer, self.key(parts[:, : self.groups], None), parts[:, self.groups :])
 
     def spread(self, table: Tensor, width: int = 1) -> Tensor:
@@ -151,22 +152,24 @@ class Layer:
         self, x: Tensor, number: int, slots: Slots, table: Tensor | None, rotate: Rotate | None,
         context: tuple[Memory, Tensor] | None,
     ) -> Tensor:  # fmt: skip
-        """One token of each hypothesis, (R, D) to (R, D)."""
+        """One token of each hypothesis, (R', D) to (R', D): the rows of R hypotheses, then some of nobody."""
         first, attention = self.norm_first, self.attention
         heads, groups = attention.heads, attention.groups
-        parts = attention.inputs(self.norms[0](x) if first else x).view(len(x), -1, attention.width)  # (R, H + 2 G, K)
+        parts = attention.inputs(self.norms[0](x) if first else x).view(len(x), -1, attention.width)  # (R', H + 2 G, K)
+        parts = parts[: slots.num_sequences * slots.width]
         q, k, v = parts[:, :heads], parts[:, heads : heads + groups], parts[:, heads + groups :]
         slots.set(number, attention.key(k, rotate), v)
         keys, values = slots.places(number)
         if table is None:  # all that is used is seen
             keys, values = keys[:, :, : slots.used], values[:, :, : slots.used]
-        x = attention.output(attention.gather(attention.query(q, rotate), keys, values, table), add=x)
+        gathered = attention.gather(attention.query(q, rotate), keys, values, table)
+        x = attention.output(widened(gathered, len(x)), add=x)
         x = x if first else self.norms[0](x)
         if self.cross is not None and context is not None:
             held, beyond = context
             q = self.cross.inputs(self.norms[1](x) if first else x).view(len(x), -1, self.cross.width)
-            q = self.cross.query(q, None)
-            x = self.cross.output(self.cross.gather(q, *held.places(number), beyond), add=x)
+            q = self.cross.query(q[: len(gathered)], None)
+            x = self.cross.output(widened(self.cross.gather(q, *held.places(number), beyond), len(x)), add=x)
             x = x if first else self.norms[1](x)
         h = self.norms[-1](x) if first else x
         if self.gate is None:
@@ -175,6 +178,12 @@ class Layer:
             h = self.gate(h, self.activation) * self.up(h)
         x = self.down(h, add=x)
         return x if first else self.norms[-1](x)
+
+
+def widened(x: Tensor, rows: int | None = None) -> Tensor:
+    """Rows of zeros behind x (R, D), up to a round number of them: a product of an old shape is quick."""
+    missing = missing_rows(len(x)) if rows is None else rows - len(x)
+    return F.pad(x, (0, 0, 0, missing)) if missing else x
 
 
 def _norm(norm: nn.Module) -> Norm:

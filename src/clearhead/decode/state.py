@@ -16,7 +16,7 @@ from torch import Tensor
 from clearhead.attention import Cache, CacheConfig, Causal, Layout, MultiHead
 from clearhead.attention.biases import Written
 from clearhead.attention.slots import Memory, Slots
-from clearhead.decode.quick import Quick, refuse
+from clearhead.decode.quick import Quick, refuse, widened
 from clearhead.layers import Around, Block
 from clearhead.models.heads import Vocabulary
 from clearhead.models.model import Model
@@ -135,10 +135,11 @@ class TransformerState:
                     layer.cross.remember(number, memory, held)
                 self._context = memory[:0], layout, held
             context = held, first.cross.spread(held.table.view(slots.num_sequences, 1, 1, -1), slots.width)
+        rows, x = len(x), widened(x)
         for number, layer in enumerate(quick.layers):
             local = stack.local is not None and number in stack.local.layers
             x = layer.step(x, number, slots, near if local else table, turn if local else rotate, context)
-        return quick.logits(x)
+        return quick.logits(x)[:rows]
 
     def _read(self, ids: Tensor, layout: Layout) -> None:
         """Take in the prompts, all tokens at once."""

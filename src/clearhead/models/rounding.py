@@ -2,7 +2,7 @@
 
 On a CPU oneDNN writes machine code for every new shape of a product, which takes several times as long as the product
 itself. Ragged batches have a new number of tokens each time; filled up to a round one, nearly every shape is an old
-one. The rows added are sequences of one token, of zeros, that see and are seen by nobody else; they are cut off at the
+one. The rows added are sequences of their own, of zeros, that see and are seen by nobody else; they are cut off at the
 end.
 """
 
@@ -19,6 +19,7 @@ from clearhead.layers import Around
 
 SHARE = 16  # at most a sixteenth is added
 LEAST, MOST = 16, 256  # what a number of tokens is a multiple of
+TOGETHER = 16  # rows of nobody that are one sequence
 
 
 def rounded(stack: nn.Module, x: Tensor, around: Around) -> tuple[Tensor, Around]:
@@ -26,10 +27,10 @@ def rounded(stack: nn.Module, x: Tensor, around: Around) -> tuple[Tensor, Around
     if torch.compiler.is_compiling() or not _pays(x, around):
         return x, around
     memory, layout_k = around.memory, around.memory_layout
-    more_q, more_k = _missing(len(x)), 0 if memory is None else _missing(len(memory))
+    more_q, more_k = missing_rows(len(x)), 0 if memory is None else missing_rows(len(memory))
     if not (more_q or more_k) or _is_watched(stack):
         return x, around
-    count = max(more_q, more_k)
+    count = -(-max(more_q, more_k) // TOGETHER)
     around = replace(around, layout=_longer(around.layout, more_q, count))
     if memory is not None and layout_k is not None:
         around = replace(
@@ -38,7 +39,7 @@ def rounded(stack: nn.Module, x: Tensor, around: Around) -> tuple[Tensor, Around
     return F.pad(x, (0, 0, 0, more_q)), around
 
 
-def _missing(tokens: int) -> int:
+def missing_rows(tokens: int) -> int:
     """How many tokens there are to the next round number."""
     unit = min(MOST, max(LEAST, 2 ** (tokens // SHARE).bit_length() // 2))
     return -tokens % unit
@@ -58,6 +59,6 @@ def _is_watched(stack: nn.Module) -> bool:
 
 
 def _longer(layout: Layout, tokens: int, sequences: int) -> Layout:
-    """The layout with so many sequences more, of which the first ones hold a token each."""
-    sizes = (*layout.sizes, *(1,) * tokens, *(0,) * (sequences - tokens))
+    """The layout with so many sequences more, which share these tokens: the first ones are full."""
+    sizes = (*layout.sizes, *(min(TOGETHER, max(0, tokens - TOGETHER * i)) for i in range(sequences)))
     return Layout.of(sizes, (*layout.firsts, *(0,) * sequences), layout.device)

@@ -190,6 +190,7 @@ class Served:
             import uvicorn
         except ImportError:
             raise ValueError("the live page needs a web server: pip install 'clearhead[see]'") from None
+        self.scene = scene
         self._socket = socket.socket()
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

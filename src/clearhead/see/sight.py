@@ -26,6 +26,7 @@ from clearhead.see.paper import DARK, LIGHT, Theme
 from clearhead.see.records import Record, Stepped, Watched
 from clearhead.see.scene import Answer, Axis, Input, Layer, Scene
 from clearhead.see.tokens import Names, names
+from clearhead.see.widget import widget
 
 if TYPE_CHECKING:
     pass
@@ -135,6 +136,13 @@ class Sight(Mapping[str, View]):
         if open:
             webbrowser.open(address)
         return address
+
+    def widget(self, words: Words | None = None, source: Words | None = None, *, title: str = "") -> Any:
+        """The page as a widget of a notebook, for up to 1,024 tokens."""
+        scene = self.scene(words, source, title=title)
+        if scene.longest > WHOLE:
+            raise ValueError(f"{scene.longest:,} tokens are too many for a cell (at most {WHOLE:,}): use `show`")
+        return widget(scene)
 
     def plot(self, kind: str = "alignment", words: Words | None = None, source: Words | None = None, *,
              sequence: int = 0, layer: str | int | None = None, head: int | None = None,

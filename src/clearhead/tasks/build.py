@@ -11,11 +11,15 @@ from clearhead.models import PRESETS, HeadConfig, ModelConfig, TransformerConfig
 from clearhead.models.recurrent import RecurrentConfig
 from clearhead.tasks.faults import unknown
 
-KINDS = ("transformer", *NETS)
+KINDS = ("transformer", "llama", *NETS)
 
-# What a Marian and a GPT-2 always are: a model is saved as one of them, and opened by `transformers`.
+# What a Marian, a GPT-2 and a Llama always are: a model is saved as one of them, and opened by `transformers`.
 MARIAN = {"positions": "halves", "scaled": True}
 GPT2 = {"positions": "learned", "norm_first": True, "activation": "gelu_tanh"}
+LLAMA = {
+    "positions": "rotary", "norm": "rms", "norm_first": True, "activation": "silu", "gated": True, "bias": False,
+    "attention_bias": False,
+}  # fmt: skip
 
 
 def encoder_decoder(settings: Mapping[str, Any], vocab_size: int, max_len: int) -> ModelConfig:
@@ -24,6 +28,8 @@ def encoder_decoder(settings: Mapping[str, Any], vocab_size: int, max_len: int) 
     A recurrent encoder reads in both directions unless told otherwise, and its decoder attends to it additively
     (Bahdanau et al. 2015).
     """
+    if settings.get("kind") == "llama":
+        raise ValueError("model.kind is 'llama', which is a language model: a translator is a transformer, gru or lstm")
     if is_recurrent(settings):
         told = {"bidirectional": True, "attention": "additive", **settings}
         whole = _recurrent(told, vocab_size)
@@ -36,9 +42,14 @@ def encoder_decoder(settings: Mapping[str, Any], vocab_size: int, max_len: int) 
 
 
 def decoder_only(settings: Mapping[str, Any], vocab_size: int, max_len: int) -> ModelConfig:
-    """A decoder that predicts the next token."""
+    """A decoder that predicts the next token: GPT-2's by default, Llama's for long texts, or a recurrent net."""
     if is_recurrent(settings):
         stack = _recurrent(settings, vocab_size)
+    elif settings.get("kind") == "llama":
+        told = {"dropout": 0.0, **settings}
+        stack = _transformer(told, {**LLAMA, "vocab_size": vocab_size, "max_len": max_len})
+        if stack.dropout:
+            raise ValueError("model.dropout: a Llama's folder has no place for it: set it to 0")
     else:
         stack = _transformer(settings, {**GPT2, "vocab_size": vocab_size, "max_len": max_len})
         if stack.embedding_dropout is None:  # which GPT-2 writes down for itself
@@ -52,7 +63,7 @@ def is_recurrent(settings: Mapping[str, Any]) -> bool:
     kind = settings.get("kind", "transformer")
     if kind not in KINDS:
         raise ValueError(f"model.kind is {kind!r}: {unknown(str(kind), KINDS)}")
-    return kind != "transformer"
+    return kind in NETS
 
 
 def _transformer(settings: Mapping[str, Any], given: Mapping[str, Any]) -> TransformerConfig:

@@ -88,9 +88,11 @@ class LanguageModel:
         return {}
 
     def layout(self, config: ModelConfig) -> tuple[Family, str]:
-        """GPT-2's; a recurrent net has a layout of its own."""
+        """GPT-2's, or Llama's where positions are rotary; a recurrent net has a layout of its own."""
         if isinstance(config.stack, RecurrentConfig):
             return OWN["clearhead-recurrent"], "RecurrentForCausalLM"
+        if config.stack.positions == "rotary":
+            return FAMILIES["llama"], "LlamaForCausalLM"
         return FAMILIES["gpt2"], "GPT2LMHeadModel"
 
     def generation(self) -> dict[str, Any]:

@@ -2763,7 +2763,7 @@ class Ea {
   }
   /** Something new has come: draw again. */
   redrawn() {
-    this.tell(), this.redraw();
+    this.tell(), this.draw(), this.canvas.dataset.drawn = "true";
   }
   /** Pixels a cell now. */
   get cell() {

