@@ -8,6 +8,7 @@ import type { Field } from "./field";
 import { escaped, visible } from "./lines";
 import { written } from "./numbers";
 
+const NAMES = 110; // pixels for the names of rows, at least
 const LEGIBLE = 11; // pixels a cell from which names are written
 const LARGEST = 40; // pixels a cell at the deepest zoom
 
@@ -25,7 +26,7 @@ export class Matrix {
   private base = 1; // pixels a cell when the whole map is in sight
   private width = 600;
   private height = 600;
-  private margin = { left: 110, top: 96 };
+  private margin = { left: NAMES, top: 96 };
   private at: [number, number] | null = null;
   private readonly redraw = framed(() => this.draw());
 
@@ -61,8 +62,9 @@ export class Matrix {
     this.width = Math.max(240, box.width);
     this.height = Math.max(240, box.height);
     const { field } = this;
-    const room = [this.width - this.margin.left - 12, this.height - this.margin.top - 12];
+    const room = [this.width - NAMES - 12, this.height - this.margin.top - 12];
     this.base = Math.min(room[0] / field.columns, room[1] / field.rows, 34);
+    this.margin.left = Math.max(NAMES, (this.width - field.columns * this.base) / 2);
     const most = Math.max(1, LARGEST / this.base);
     this.zoom
       .extent([[0, 0], [this.width, this.height]])

@@ -1,41 +1,41 @@
-function bi(t) {
+function _s(t) {
   const e = JSON.parse(t);
   if (e.version !== 1) throw new Error(`a scene of version ${String(e.version)}: this page reads version 1`);
   for (const n of e.sequences)
-    for (const i of n.maps)
-      if (!n.axes[i.queries] || !n.axes[i.keys])
-        throw new Error(`${i.name} names an axis that is not there`);
+    for (const s of n.maps)
+      if (!n.axes[s.queries] || !n.axes[s.keys])
+        throw new Error(`${s.name} names an axis that is not there`);
   return e;
 }
-const _i = 2 ** 24 - 1;
-function $n(t) {
+const Ms = 2 ** 24 - 1;
+function En(t) {
   const e = atob(t), n = new Uint8Array(e.length);
-  for (let i = 0; i < e.length; i++) n[i] = e.charCodeAt(i);
+  for (let s = 0; s < e.length; s++) n[s] = e.charCodeAt(s);
   return n;
 }
-async function En(t) {
+async function An(t) {
   const e = new Response(t).body;
   return new Uint8Array(await new Response(e.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer());
 }
-function Mi(t) {
+function ks(t) {
   const e = t.length / 3;
   if (!Number.isInteger(e)) throw new Error(`${t.length} bytes are not three planes`);
   const n = new Float32Array(e);
-  for (let i = 0; i < e; i++) n[i] = (t[i] * 65536 + t[e + i] * 256 + t[2 * e + i]) / _i;
+  for (let s = 0; s < e; s++) n[s] = (t[s] * 65536 + t[e + s] * 256 + t[2 * e + s]) / Ms;
   return n;
 }
-async function ki(t) {
-  return Mi(await En($n(t)));
+async function $s(t) {
+  return ks(await An(En(t)));
 }
-async function Xe(t) {
-  const e = await En($n(t));
+async function Ye(t) {
+  const e = await An(En(t));
   return new Float32Array(e.buffer, e.byteOffset, e.byteLength / 4);
 }
 function H(t, e = 4) {
   return Number.isFinite(t) ? t.toFixed(e).replace("-", "−") : t === -1 / 0 ? "−∞" : String(t);
 }
 const nt = 256;
-class $i {
+class Es {
   constructor(e) {
     this.scene = e;
   }
@@ -43,18 +43,18 @@ class $i {
   weightsKept = /* @__PURE__ */ new Map();
   stepsKept = /* @__PURE__ */ new Map();
   async weights(e) {
-    const { T: n, S: i, map: s } = this.shape(e);
-    return (await this.kept(this.weightsKept, e, () => ki(s.weights ?? ""))).subarray(e.head * n * i, (e.head + 1) * n * i);
+    const { T: n, S: s, map: i } = this.shape(e);
+    return (await this.kept(this.weightsKept, e, () => $s(i.weights ?? ""))).subarray(e.head * n * s, (e.head + 1) * n * s);
   }
   async norms(e) {
-    const { S: n, map: i } = this.shape(e);
-    return i.norms ? (await Xe(i.norms)).subarray(e.head * n, (e.head + 1) * n) : null;
+    const { S: n, map: s } = this.shape(e);
+    return s.norms ? (await Ye(s.norms)).subarray(e.head * n, (e.head + 1) * n) : null;
   }
   async step(e, n) {
-    const { T: i, S: s, map: r } = this.shape(e), { steps: o, dims: a, scale: c } = r;
+    const { T: s, S: i, map: r } = this.shape(e), { steps: o, dims: a, scale: c } = r;
     if (!o || !a || c == null) return null;
-    const [h, l] = a, f = await this.kept(this.stepsKept, e, () => Xe(o)), p = r.heads, d = f.subarray((e.head * i + n) * h, (e.head * i + n + 1) * h), w = f.subarray(p * i * h + e.head * s * h, p * i * h + (e.head + 1) * s * h), _ = f.subarray(p * (i + s) * h + e.head * s * l, p * (i + s) * h + (e.head + 1) * s * l), M = (await this.weights(e)).subarray(n * s, (n + 1) * s);
-    return An(d, w, _, c, M);
+    const [h, l] = a, f = await this.kept(this.stepsKept, e, () => Ye(o)), p = r.heads, d = f.subarray((e.head * s + n) * h, (e.head * s + n + 1) * h), w = f.subarray(p * s * h + e.head * i * h, p * s * h + (e.head + 1) * i * h), _ = f.subarray(p * (s + i) * h + e.head * i * l, p * (s + i) * h + (e.head + 1) * i * l), M = (await this.weights(e)).subarray(n * i, (n + 1) * i);
+    return qn(d, w, _, c, M);
   }
   tile() {
     return Promise.reject(new Error("this page holds whole maps only"));
@@ -63,43 +63,43 @@ class $i {
     return Promise.reject(new Error("heads are switched off in the live page: clearhead see --live"));
   }
   shape(e) {
-    const n = this.scene.sequences[e.sequence], i = n.maps[e.map];
-    return { map: i, T: n.axes[i.queries].words.length, S: n.axes[i.keys].words.length };
+    const n = this.scene.sequences[e.sequence], s = n.maps[e.map];
+    return { map: s, T: n.axes[s.queries].words.length, S: n.axes[s.keys].words.length };
   }
-  kept(e, n, i) {
-    const s = `${n.sequence} ${n.map}`;
-    let r = e.get(s);
-    return r || e.set(s, r = i()), r;
+  kept(e, n, s) {
+    const i = `${n.sequence} ${n.map}`;
+    let r = e.get(i);
+    return r || e.set(i, r = s()), r;
   }
 }
-function An(t, e, n, i, s) {
-  const r = t.length, o = s.length, a = n.length / o, c = new Float32Array(o), h = new Float64Array(a);
+function qn(t, e, n, s, i) {
+  const r = t.length, o = i.length, a = n.length / o, c = new Float32Array(o), h = new Float64Array(a);
   for (let f = 0; f < o; f++) {
     let p = 0;
     for (let d = 0; d < r; d++) p += t[d] * e[f * r + d];
     c[f] = p;
-    for (let d = 0; d < a; d++) h[d] += s[f] * n[f * a + d];
+    for (let d = 0; d < a; d++) h[d] += i[f] * n[f * a + d];
   }
-  const l = Ei(c, i, s);
+  const l = As(c, s, i);
   return {
     query: t,
     scores: c,
-    scaled: c.map((f) => f * i),
+    scaled: c.map((f) => f * s),
     allowed: l,
-    weights: s,
+    weights: i,
     values: n,
     output: Float32Array.from(h)
   };
 }
-function Ei(t, e, n) {
-  let i = -1 / 0;
-  return n.forEach((s, r) => {
-    s > 0 && (i = Math.max(i, t[r] * e));
-  }), Array.from(n, (s, r) => s > 0 || t[r] * e - i < -15);
+function As(t, e, n) {
+  let s = -1 / 0;
+  return n.forEach((i, r) => {
+    i > 0 && (s = Math.max(s, t[r] * e));
+  }), Array.from(n, (i, r) => i > 0 || t[r] * e - s < -15);
 }
-class Ai {
-  constructor(e, n, i = 64) {
-    this.scene = e, this.base = n, this.most = i;
+class qs {
+  constructor(e, n, s = 64) {
+    this.scene = e, this.base = n, this.most = s;
   }
   live = !0;
   kept = /* @__PURE__ */ new Map();
@@ -111,23 +111,23 @@ class Ai {
     return n.length ? n : null;
   }
   async step(e, n) {
-    const i = this.scene.sequences[e.sequence], s = i.maps[e.map];
-    if (!s.dims || s.scale == null) return null;
-    const [r, o] = s.dims, a = i.axes[s.keys].words.length, c = await this.floats(`step?${this.query(e)}&query=${n}`), h = c.subarray(0, r), l = c.subarray(r, r + a * r), f = c.subarray(r + a * r, r + a * (r + o));
-    return An(h, l, f, s.scale, c.subarray(r + a * (r + o)));
+    const s = this.scene.sequences[e.sequence], i = s.maps[e.map];
+    if (!i.dims || i.scale == null) return null;
+    const [r, o] = i.dims, a = s.axes[i.keys].words.length, c = await this.floats(`step?${this.query(e)}&query=${n}`), h = c.subarray(0, r), l = c.subarray(r, r + a * r), f = c.subarray(r + a * r, r + a * (r + o));
+    return qn(h, l, f, i.scale, c.subarray(r + a * (r + o)));
   }
   async tile(e) {
-    const n = `${this.query(e)}&level=${e.level}&row=${e.row}&column=${e.column}&pool=${e.pool}`, i = await this.floats(`tile?${n}`);
-    return { rows: i[0], columns: i[1], values: i.subarray(2) };
+    const n = `${this.query(e)}&level=${e.level}&row=${e.row}&column=${e.column}&pool=${e.pool}`, s = await this.floats(`tile?${n}`);
+    return { rows: s[0], columns: s[1], values: s.subarray(2) };
   }
   async without(e, n) {
-    const i = await fetch(`${this.base}without`, {
+    const s = await fetch(`${this.base}without`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ sequence: e, heads: n })
     });
-    if (!i.ok) throw new Error(await i.text());
-    return await i.json();
+    if (!s.ok) throw new Error(await s.text());
+    return await s.json();
   }
   query(e) {
     const n = this.scene.sequences[e.sequence].maps[e.map];
@@ -144,8 +144,8 @@ class Ai {
     return new Float32Array(await n.arrayBuffer());
   }
 }
-const ye = ["lines", "matrix", "model", "steps"];
-class qi {
+const ve = ["lines", "matrix", "model", "steps"];
+class Ss {
   constructor(e, n = {}) {
     this.scene = e, this.now = this.mended({
       sequence: 0,
@@ -166,7 +166,7 @@ class qi {
     this.listeners.push(e);
   }
   set(e) {
-    const n = this.now, i = e.sequence !== void 0 && e.sequence !== n.sequence, s = e.merge !== void 0 || e.hide !== void 0, r = e.query !== void 0 ? e.query : i || s ? null : n.query;
+    const n = this.now, s = e.sequence !== void 0 && e.sequence !== n.sequence, i = e.merge !== void 0 || e.hide !== void 0, r = e.query !== void 0 ? e.query : s || i ? null : n.query;
     this.now = this.mended({ ...n, ...e, query: r });
     for (const o of this.listeners) o(this.now, n);
   }
@@ -174,8 +174,8 @@ class qi {
     return this.scene.sequences[e.sequence].maps[e.map];
   }
   axes(e = this.now) {
-    const { axes: n } = this.scene.sequences[e.sequence], i = this.map(e);
-    return { queries: n[i.queries], keys: n[i.keys] };
+    const { axes: n } = this.scene.sequences[e.sequence], s = this.map(e);
+    return { queries: n[s.queries], keys: n[s.keys] };
   }
   /** Numbers that are there: a map, head or sequence out of range becomes the nearest. */
   mended(e) {
@@ -183,26 +183,26 @@ class qi {
     return { ...e, ...n, beside: e.beside && this.placed(e.beside) };
   }
   placed(e) {
-    const n = ae(e.sequence, this.scene.sequences.length), i = this.scene.sequences[n].maps, s = ae(e.map, i.length);
-    return { sequence: n, map: s, head: ae(e.head, i[s].heads) };
+    const n = ae(e.sequence, this.scene.sequences.length), s = this.scene.sequences[n].maps, i = ae(e.map, s.length);
+    return { sequence: n, map: i, head: ae(e.head, s[i].heads) };
   }
 }
 function ae(t, e) {
   return Math.max(0, Math.min(e - 1, t));
 }
-function Si(t) {
-  const e = [t.view, t.sequence, t.map, t.head], n = [t.merge && "words", t.hide && "plain", t.moved && "moved"].filter(Boolean), i = t.query === null ? [] : [`at${t.query}`];
-  return "#" + [...e, ...n, ...i].join(".");
+function Ns(t) {
+  const e = [t.view, t.sequence, t.map, t.head], n = [t.merge && "words", t.hide && "plain", t.moved && "moved"].filter(Boolean), s = t.query === null ? [] : [`at${t.query}`];
+  return "#" + [...e, ...n, ...s].join(".");
 }
-function Ni(t) {
-  const [e, n, i, s, ...r] = t.replace(/^#/, "").split(".");
-  if (!ye.includes(e)) return {};
+function Ts(t) {
+  const [e, n, s, i, ...r] = t.replace(/^#/, "").split(".");
+  if (!ve.includes(e)) return {};
   const o = r.find((a) => /^at\d+$/.test(a));
   return {
     view: e,
     sequence: Number(n) || 0,
-    map: Number(i) || 0,
-    head: Number(s) || 0,
+    map: Number(s) || 0,
+    head: Number(i) || 0,
     merge: r.includes("words"),
     hide: r.includes("plain"),
     moved: r.includes("moved"),
@@ -210,27 +210,27 @@ function Ni(t) {
   };
 }
 function g(t, e = {}, ...n) {
-  const i = document.createElement(t);
-  return e.class && (i.className = e.class), e.text !== void 0 && (i.textContent = e.text), e.label && i.setAttribute("aria-label", e.label), e.title && (i.title = e.title), i.append(...n), i;
+  const s = document.createElement(t);
+  return e.class && (s.className = e.class), e.text !== void 0 && (s.textContent = e.text), e.label && s.setAttribute("aria-label", e.label), e.title && (s.title = e.title), s.append(...n), s;
 }
-function rt(t, e, n, i) {
-  const s = g("select");
+function rt(t, e, n, s) {
+  const i = g("select");
   return e.forEach((r, o) => {
     const a = g("option", { text: r });
-    a.value = String(o), s.append(a);
-  }), s.value = String(n), s.addEventListener("change", () => i(Number(s.value))), g("label", { class: "chooser" }, g("span", { text: t }), s);
+    a.value = String(o), i.append(a);
+  }), i.value = String(n), i.addEventListener("change", () => s(Number(i.value))), g("label", { class: "chooser" }, g("span", { text: t }), i);
 }
-function dt(t, e, n, i) {
-  const s = g("button", { class: "toggle", text: t, title: n });
-  return s.type = "button", s.setAttribute("aria-pressed", String(e)), s.addEventListener("click", () => i(s.getAttribute("aria-pressed") !== "true")), s;
+function dt(t, e, n, s) {
+  const i = g("button", { class: "toggle", text: t, title: n });
+  return i.type = "button", i.setAttribute("aria-pressed", String(e)), i.addEventListener("click", () => s(i.getAttribute("aria-pressed") !== "true")), i;
 }
-function qn(t, e, n) {
-  const i = Math.min(window.devicePixelRatio || 1, 2);
-  t.width = Math.max(1, Math.round(e * i)), t.height = Math.max(1, Math.round(n * i)), t.style.width = `${e}px`, t.style.height = `${n}px`;
-  const s = t.getContext("2d");
-  return s.setTransform(i, 0, 0, i, 0, 0), s;
+function Sn(t, e, n) {
+  const s = Math.min(window.devicePixelRatio || 1, 2);
+  t.width = Math.max(1, Math.round(e * s)), t.height = Math.max(1, Math.round(n * s)), t.style.width = `${e}px`, t.style.height = `${n}px`;
+  const i = t.getContext("2d");
+  return i.setTransform(s, 0, 0, s, 0, 0), i;
 }
-function Sn(t) {
+function Nn(t) {
   let e = !1;
   return () => {
     e || (e = !0, requestAnimationFrame(() => {
@@ -238,15 +238,15 @@ function Sn(t) {
     }));
   };
 }
-let Nn = null;
-function Ti(t) {
-  Nn = t;
+let Tn = null;
+function Cs(t) {
+  Tn = t;
 }
 function $t(t) {
-  return getComputedStyle(Nn ?? document.documentElement).getPropertyValue(t).trim();
+  return getComputedStyle(Tn ?? document.documentElement).getPropertyValue(t).trim();
 }
-function Tn(t) {
-  for (var e = t.length / 6 | 0, n = new Array(e), i = 0; i < e; ) n[i] = "#" + t.slice(i * 6, ++i * 6);
+function Cn(t) {
+  for (var e = t.length / 6 | 0, n = new Array(e), s = 0; s < e; ) n[s] = "#" + t.slice(s * 6, ++s * 6);
   return n;
 }
 function _t(t, e, n) {
@@ -254,12 +254,12 @@ function _t(t, e, n) {
 }
 function zt(t, e) {
   var n = Object.create(t.prototype);
-  for (var i in e) n[i] = e[i];
+  for (var s in e) n[s] = e[s];
   return n;
 }
-function st() {
+function it() {
 }
-var ut = 0.7, yt = 1 / ut, mt = "\\s*([+-]?\\d+)\\s*", St = "\\s*([+-]?(?:\\d*\\.)?\\d+(?:[eE][+-]?\\d+)?)\\s*", Y = "\\s*([+-]?(?:\\d*\\.)?\\d+(?:[eE][+-]?\\d+)?)%\\s*", Ci = /^#([0-9a-f]{3,8})$/, zi = new RegExp(`^rgb\\(${mt},${mt},${mt}\\)$`), Ii = new RegExp(`^rgb\\(${Y},${Y},${Y}\\)$`), Li = new RegExp(`^rgba\\(${mt},${mt},${mt},${St}\\)$`), Ri = new RegExp(`^rgba\\(${Y},${Y},${Y},${St}\\)$`), Pi = new RegExp(`^hsl\\(${St},${Y},${Y}\\)$`), Oi = new RegExp(`^hsla\\(${St},${Y},${Y},${St}\\)$`), Ye = {
+var ut = 0.7, yt = 1 / ut, mt = "\\s*([+-]?\\d+)\\s*", St = "\\s*([+-]?(?:\\d*\\.)?\\d+(?:[eE][+-]?\\d+)?)\\s*", Y = "\\s*([+-]?(?:\\d*\\.)?\\d+(?:[eE][+-]?\\d+)?)%\\s*", zs = /^#([0-9a-f]{3,8})$/, Is = new RegExp(`^rgb\\(${mt},${mt},${mt}\\)$`), Ls = new RegExp(`^rgb\\(${Y},${Y},${Y}\\)$`), Rs = new RegExp(`^rgba\\(${mt},${mt},${mt},${St}\\)$`), Ps = new RegExp(`^rgba\\(${Y},${Y},${Y},${St}\\)$`), Os = new RegExp(`^hsl\\(${St},${Y},${Y}\\)$`), Ds = new RegExp(`^hsla\\(${St},${Y},${Y},${St}\\)$`), Ke = {
   aliceblue: 15792383,
   antiquewhite: 16444375,
   aqua: 65535,
@@ -409,53 +409,53 @@ var ut = 0.7, yt = 1 / ut, mt = "\\s*([+-]?\\d+)\\s*", St = "\\s*([+-]?(?:\\d*\\
   yellow: 16776960,
   yellowgreen: 10145074
 };
-_t(st, Nt, {
+_t(it, Nt, {
   copy(t) {
     return Object.assign(new this.constructor(), this, t);
   },
   displayable() {
     return this.rgb().displayable();
   },
-  hex: Ke,
+  hex: Ue,
   // Deprecated! Use color.formatHex.
-  formatHex: Ke,
-  formatHex8: Di,
-  formatHsl: Fi,
-  formatRgb: Ue,
-  toString: Ue
+  formatHex: Ue,
+  formatHex8: Fs,
+  formatHsl: Hs,
+  formatRgb: Ge,
+  toString: Ge
 });
-function Ke() {
+function Ue() {
   return this.rgb().formatHex();
 }
-function Di() {
+function Fs() {
   return this.rgb().formatHex8();
 }
-function Fi() {
-  return Cn(this).formatHsl();
+function Hs() {
+  return zn(this).formatHsl();
 }
-function Ue() {
+function Ge() {
   return this.rgb().formatRgb();
 }
 function Nt(t) {
   var e, n;
-  return t = (t + "").trim().toLowerCase(), (e = Ci.exec(t)) ? (n = e[1].length, e = parseInt(e[1], 16), n === 6 ? Ge(e) : n === 3 ? new C(e >> 8 & 15 | e >> 4 & 240, e >> 4 & 15 | e & 240, (e & 15) << 4 | e & 15, 1) : n === 8 ? Ot(e >> 24 & 255, e >> 16 & 255, e >> 8 & 255, (e & 255) / 255) : n === 4 ? Ot(e >> 12 & 15 | e >> 8 & 240, e >> 8 & 15 | e >> 4 & 240, e >> 4 & 15 | e & 240, ((e & 15) << 4 | e & 15) / 255) : null) : (e = zi.exec(t)) ? new C(e[1], e[2], e[3], 1) : (e = Ii.exec(t)) ? new C(e[1] * 255 / 100, e[2] * 255 / 100, e[3] * 255 / 100, 1) : (e = Li.exec(t)) ? Ot(e[1], e[2], e[3], e[4]) : (e = Ri.exec(t)) ? Ot(e[1] * 255 / 100, e[2] * 255 / 100, e[3] * 255 / 100, e[4]) : (e = Pi.exec(t)) ? Je(e[1], e[2] / 100, e[3] / 100, 1) : (e = Oi.exec(t)) ? Je(e[1], e[2] / 100, e[3] / 100, e[4]) : Ye.hasOwnProperty(t) ? Ge(Ye[t]) : t === "transparent" ? new C(NaN, NaN, NaN, 0) : null;
+  return t = (t + "").trim().toLowerCase(), (e = zs.exec(t)) ? (n = e[1].length, e = parseInt(e[1], 16), n === 6 ? We(e) : n === 3 ? new C(e >> 8 & 15 | e >> 4 & 240, e >> 4 & 15 | e & 240, (e & 15) << 4 | e & 15, 1) : n === 8 ? Ot(e >> 24 & 255, e >> 16 & 255, e >> 8 & 255, (e & 255) / 255) : n === 4 ? Ot(e >> 12 & 15 | e >> 8 & 240, e >> 8 & 15 | e >> 4 & 240, e >> 4 & 15 | e & 240, ((e & 15) << 4 | e & 15) / 255) : null) : (e = Is.exec(t)) ? new C(e[1], e[2], e[3], 1) : (e = Ls.exec(t)) ? new C(e[1] * 255 / 100, e[2] * 255 / 100, e[3] * 255 / 100, 1) : (e = Rs.exec(t)) ? Ot(e[1], e[2], e[3], e[4]) : (e = Ps.exec(t)) ? Ot(e[1] * 255 / 100, e[2] * 255 / 100, e[3] * 255 / 100, e[4]) : (e = Os.exec(t)) ? Qe(e[1], e[2] / 100, e[3] / 100, 1) : (e = Ds.exec(t)) ? Qe(e[1], e[2] / 100, e[3] / 100, e[4]) : Ke.hasOwnProperty(t) ? We(Ke[t]) : t === "transparent" ? new C(NaN, NaN, NaN, 0) : null;
 }
-function Ge(t) {
+function We(t) {
   return new C(t >> 16 & 255, t >> 8 & 255, t & 255, 1);
 }
-function Ot(t, e, n, i) {
-  return i <= 0 && (t = e = n = NaN), new C(t, e, n, i);
+function Ot(t, e, n, s) {
+  return s <= 0 && (t = e = n = NaN), new C(t, e, n, s);
 }
-function Se(t) {
-  return t instanceof st || (t = Nt(t)), t ? (t = t.rgb(), new C(t.r, t.g, t.b, t.opacity)) : new C();
+function Ne(t) {
+  return t instanceof it || (t = Nt(t)), t ? (t = t.rgb(), new C(t.r, t.g, t.b, t.opacity)) : new C();
 }
-function Gt(t, e, n, i) {
-  return arguments.length === 1 ? Se(t) : new C(t, e, n, i ?? 1);
+function Gt(t, e, n, s) {
+  return arguments.length === 1 ? Ne(t) : new C(t, e, n, s ?? 1);
 }
-function C(t, e, n, i) {
-  this.r = +t, this.g = +e, this.b = +n, this.opacity = +i;
+function C(t, e, n, s) {
+  this.r = +t, this.g = +e, this.b = +n, this.opacity = +s;
 }
-_t(C, Gt, zt(st, {
+_t(C, Gt, zt(it, {
   brighter(t) {
     return t = t == null ? yt : Math.pow(yt, t), new C(this.r * t, this.g * t, this.b * t, this.opacity);
   },
@@ -471,20 +471,20 @@ _t(C, Gt, zt(st, {
   displayable() {
     return -0.5 <= this.r && this.r < 255.5 && -0.5 <= this.g && this.g < 255.5 && -0.5 <= this.b && this.b < 255.5 && 0 <= this.opacity && this.opacity <= 1;
   },
-  hex: We,
+  hex: Ze,
   // Deprecated! Use color.formatHex.
-  formatHex: We,
-  formatHex8: Hi,
-  formatRgb: Ze,
-  toString: Ze
+  formatHex: Ze,
+  formatHex8: Bs,
+  formatRgb: Je,
+  toString: Je
 }));
-function We() {
+function Ze() {
   return `#${ct(this.r)}${ct(this.g)}${ct(this.b)}`;
 }
-function Hi() {
+function Bs() {
   return `#${ct(this.r)}${ct(this.g)}${ct(this.b)}${ct((isNaN(this.opacity) ? 1 : this.opacity) * 255)}`;
 }
-function Ze() {
+function Je() {
   const t = Wt(this.opacity);
   return `${t === 1 ? "rgb(" : "rgba("}${lt(this.r)}, ${lt(this.g)}, ${lt(this.b)}${t === 1 ? ")" : `, ${t})`}`;
 }
@@ -497,24 +497,24 @@ function lt(t) {
 function ct(t) {
   return t = lt(t), (t < 16 ? "0" : "") + t.toString(16);
 }
-function Je(t, e, n, i) {
-  return i <= 0 ? t = e = n = NaN : n <= 0 || n >= 1 ? t = e = NaN : e <= 0 && (t = NaN), new D(t, e, n, i);
+function Qe(t, e, n, s) {
+  return s <= 0 ? t = e = n = NaN : n <= 0 || n >= 1 ? t = e = NaN : e <= 0 && (t = NaN), new D(t, e, n, s);
 }
-function Cn(t) {
+function zn(t) {
   if (t instanceof D) return new D(t.h, t.s, t.l, t.opacity);
-  if (t instanceof st || (t = Nt(t)), !t) return new D();
+  if (t instanceof it || (t = Nt(t)), !t) return new D();
   if (t instanceof D) return t;
   t = t.rgb();
-  var e = t.r / 255, n = t.g / 255, i = t.b / 255, s = Math.min(e, n, i), r = Math.max(e, n, i), o = NaN, a = r - s, c = (r + s) / 2;
-  return a ? (e === r ? o = (n - i) / a + (n < i) * 6 : n === r ? o = (i - e) / a + 2 : o = (e - n) / a + 4, a /= c < 0.5 ? r + s : 2 - r - s, o *= 60) : a = c > 0 && c < 1 ? 0 : o, new D(o, a, c, t.opacity);
+  var e = t.r / 255, n = t.g / 255, s = t.b / 255, i = Math.min(e, n, s), r = Math.max(e, n, s), o = NaN, a = r - i, c = (r + i) / 2;
+  return a ? (e === r ? o = (n - s) / a + (n < s) * 6 : n === r ? o = (s - e) / a + 2 : o = (e - n) / a + 4, a /= c < 0.5 ? r + i : 2 - r - i, o *= 60) : a = c > 0 && c < 1 ? 0 : o, new D(o, a, c, t.opacity);
 }
-function Bi(t, e, n, i) {
-  return arguments.length === 1 ? Cn(t) : new D(t, e, n, i ?? 1);
+function Vs(t, e, n, s) {
+  return arguments.length === 1 ? zn(t) : new D(t, e, n, s ?? 1);
 }
-function D(t, e, n, i) {
-  this.h = +t, this.s = +e, this.l = +n, this.opacity = +i;
+function D(t, e, n, s) {
+  this.h = +t, this.s = +e, this.l = +n, this.opacity = +s;
 }
-_t(D, Bi, zt(st, {
+_t(D, Vs, zt(it, {
   brighter(t) {
     return t = t == null ? yt : Math.pow(yt, t), new D(this.h, this.s, this.l * t, this.opacity);
   },
@@ -522,26 +522,26 @@ _t(D, Bi, zt(st, {
     return t = t == null ? ut : Math.pow(ut, t), new D(this.h, this.s, this.l * t, this.opacity);
   },
   rgb() {
-    var t = this.h % 360 + (this.h < 0) * 360, e = isNaN(t) || isNaN(this.s) ? 0 : this.s, n = this.l, i = n + (n < 0.5 ? n : 1 - n) * e, s = 2 * n - i;
+    var t = this.h % 360 + (this.h < 0) * 360, e = isNaN(t) || isNaN(this.s) ? 0 : this.s, n = this.l, s = n + (n < 0.5 ? n : 1 - n) * e, i = 2 * n - s;
     return new C(
-      ce(t >= 240 ? t - 240 : t + 120, s, i),
-      ce(t, s, i),
-      ce(t < 120 ? t + 240 : t - 120, s, i),
+      ce(t >= 240 ? t - 240 : t + 120, i, s),
+      ce(t, i, s),
+      ce(t < 120 ? t + 240 : t - 120, i, s),
       this.opacity
     );
   },
   clamp() {
-    return new D(Qe(this.h), Dt(this.s), Dt(this.l), Wt(this.opacity));
+    return new D(je(this.h), Dt(this.s), Dt(this.l), Wt(this.opacity));
   },
   displayable() {
     return (0 <= this.s && this.s <= 1 || isNaN(this.s)) && 0 <= this.l && this.l <= 1 && 0 <= this.opacity && this.opacity <= 1;
   },
   formatHsl() {
     const t = Wt(this.opacity);
-    return `${t === 1 ? "hsl(" : "hsla("}${Qe(this.h)}, ${Dt(this.s) * 100}%, ${Dt(this.l) * 100}%${t === 1 ? ")" : `, ${t})`}`;
+    return `${t === 1 ? "hsl(" : "hsla("}${je(this.h)}, ${Dt(this.s) * 100}%, ${Dt(this.l) * 100}%${t === 1 ? ")" : `, ${t})`}`;
   }
 }));
-function Qe(t) {
+function je(t) {
   return t = (t || 0) % 360, t < 0 ? t + 360 : t;
 }
 function Dt(t) {
@@ -550,21 +550,21 @@ function Dt(t) {
 function ce(t, e, n) {
   return (t < 60 ? e + (n - e) * t / 60 : t < 180 ? n : t < 240 ? e + (n - e) * (240 - t) / 60 : e) * 255;
 }
-const zn = Math.PI / 180, In = 180 / Math.PI, Zt = 18, Ln = 0.96422, Rn = 1, Pn = 0.82521, On = 4 / 29, gt = 6 / 29, Dn = 3 * gt * gt, Vi = gt * gt * gt;
-function Fn(t) {
+const In = Math.PI / 180, Ln = 180 / Math.PI, Zt = 18, Rn = 0.96422, Pn = 1, On = 0.82521, Dn = 4 / 29, gt = 6 / 29, Fn = 3 * gt * gt, Xs = gt * gt * gt;
+function Hn(t) {
   if (t instanceof K) return new K(t.l, t.a, t.b, t.opacity);
-  if (t instanceof Q) return Hn(t);
-  t instanceof C || (t = Se(t));
-  var e = fe(t.r), n = fe(t.g), i = fe(t.b), s = le((0.2225045 * e + 0.7168786 * n + 0.0606169 * i) / Rn), r, o;
-  return e === n && n === i ? r = o = s : (r = le((0.4360747 * e + 0.3850649 * n + 0.1430804 * i) / Ln), o = le((0.0139322 * e + 0.0971045 * n + 0.7141733 * i) / Pn)), new K(116 * s - 16, 500 * (r - s), 200 * (s - o), t.opacity);
+  if (t instanceof Q) return Bn(t);
+  t instanceof C || (t = Ne(t));
+  var e = fe(t.r), n = fe(t.g), s = fe(t.b), i = le((0.2225045 * e + 0.7168786 * n + 0.0606169 * s) / Pn), r, o;
+  return e === n && n === s ? r = o = i : (r = le((0.4360747 * e + 0.3850649 * n + 0.1430804 * s) / Rn), o = le((0.0139322 * e + 0.0971045 * n + 0.7141733 * s) / On)), new K(116 * i - 16, 500 * (r - i), 200 * (i - o), t.opacity);
 }
-function Xi(t, e, n, i) {
-  return arguments.length === 1 ? Fn(t) : new K(t, e, n, i ?? 1);
+function Ys(t, e, n, s) {
+  return arguments.length === 1 ? Hn(t) : new K(t, e, n, s ?? 1);
 }
-function K(t, e, n, i) {
-  this.l = +t, this.a = +e, this.b = +n, this.opacity = +i;
+function K(t, e, n, s) {
+  this.l = +t, this.a = +e, this.b = +n, this.opacity = +s;
 }
-_t(K, Xi, zt(st, {
+_t(K, Ys, zt(it, {
   brighter(t) {
     return new K(this.l + Zt * (t ?? 1), this.a, this.b, this.opacity);
   },
@@ -573,7 +573,7 @@ _t(K, Xi, zt(st, {
   },
   rgb() {
     var t = (this.l + 16) / 116, e = isNaN(this.a) ? t : t + this.a / 500, n = isNaN(this.b) ? t : t - this.b / 200;
-    return e = Ln * he(e), t = Rn * he(t), n = Pn * he(n), new C(
+    return e = Rn * he(e), t = Pn * he(t), n = On * he(n), new C(
       ue(3.1338561 * e - 1.6168667 * t - 0.4906146 * n),
       ue(-0.9787684 * e + 1.9161415 * t + 0.033454 * n),
       ue(0.0719453 * e - 0.2289914 * t + 1.4052427 * n),
@@ -582,10 +582,10 @@ _t(K, Xi, zt(st, {
   }
 }));
 function le(t) {
-  return t > Vi ? Math.pow(t, 1 / 3) : t / Dn + On;
+  return t > Xs ? Math.pow(t, 1 / 3) : t / Fn + Dn;
 }
 function he(t) {
-  return t > gt ? t * t * t : Dn * (t - On);
+  return t > gt ? t * t * t : Fn * (t - Dn);
 }
 function ue(t) {
   return 255 * (t <= 31308e-7 ? 12.92 * t : 1.055 * Math.pow(t, 1 / 2.4) - 0.055);
@@ -593,24 +593,24 @@ function ue(t) {
 function fe(t) {
   return (t /= 255) <= 0.04045 ? t / 12.92 : Math.pow((t + 0.055) / 1.055, 2.4);
 }
-function Yi(t) {
+function Ks(t) {
   if (t instanceof Q) return new Q(t.h, t.c, t.l, t.opacity);
-  if (t instanceof K || (t = Fn(t)), t.a === 0 && t.b === 0) return new Q(NaN, 0 < t.l && t.l < 100 ? 0 : NaN, t.l, t.opacity);
-  var e = Math.atan2(t.b, t.a) * In;
+  if (t instanceof K || (t = Hn(t)), t.a === 0 && t.b === 0) return new Q(NaN, 0 < t.l && t.l < 100 ? 0 : NaN, t.l, t.opacity);
+  var e = Math.atan2(t.b, t.a) * Ln;
   return new Q(e < 0 ? e + 360 : e, Math.sqrt(t.a * t.a + t.b * t.b), t.l, t.opacity);
 }
-function Ki(t, e, n, i) {
-  return arguments.length === 1 ? Yi(t) : new Q(t, e, n, i ?? 1);
+function Us(t, e, n, s) {
+  return arguments.length === 1 ? Ks(t) : new Q(t, e, n, s ?? 1);
 }
-function Q(t, e, n, i) {
-  this.h = +t, this.c = +e, this.l = +n, this.opacity = +i;
+function Q(t, e, n, s) {
+  this.h = +t, this.c = +e, this.l = +n, this.opacity = +s;
 }
-function Hn(t) {
+function Bn(t) {
   if (isNaN(t.h)) return new K(t.l, 0, 0, t.opacity);
-  var e = t.h * zn;
+  var e = t.h * In;
   return new K(t.l, Math.cos(e) * t.c, Math.sin(e) * t.c, t.opacity);
 }
-_t(Q, Ki, zt(st, {
+_t(Q, Us, zt(it, {
   brighter(t) {
     return new Q(this.h, this.c, this.l + Zt * (t ?? 1), this.opacity);
   },
@@ -618,23 +618,23 @@ _t(Q, Ki, zt(st, {
     return new Q(this.h, this.c, this.l - Zt * (t ?? 1), this.opacity);
   },
   rgb() {
-    return Hn(this).rgb();
+    return Bn(this).rgb();
   }
 }));
-var Bn = -0.14861, Ne = 1.78277, Te = -0.29227, ne = -0.90649, Tt = 1.97294, je = Tt * ne, tn = Tt * Ne, en = Ne * Te - ne * Bn;
-function Ui(t) {
+var Vn = -0.14861, Te = 1.78277, Ce = -0.29227, ne = -0.90649, Tt = 1.97294, tn = Tt * ne, en = Tt * Te, nn = Te * Ce - ne * Vn;
+function Gs(t) {
   if (t instanceof ht) return new ht(t.h, t.s, t.l, t.opacity);
-  t instanceof C || (t = Se(t));
-  var e = t.r / 255, n = t.g / 255, i = t.b / 255, s = (en * i + je * e - tn * n) / (en + je - tn), r = i - s, o = (Tt * (n - s) - Te * r) / ne, a = Math.sqrt(o * o + r * r) / (Tt * s * (1 - s)), c = a ? Math.atan2(o, r) * In - 120 : NaN;
-  return new ht(c < 0 ? c + 360 : c, a, s, t.opacity);
+  t instanceof C || (t = Ne(t));
+  var e = t.r / 255, n = t.g / 255, s = t.b / 255, i = (nn * s + tn * e - en * n) / (nn + tn - en), r = s - i, o = (Tt * (n - i) - Ce * r) / ne, a = Math.sqrt(o * o + r * r) / (Tt * i * (1 - i)), c = a ? Math.atan2(o, r) * Ln - 120 : NaN;
+  return new ht(c < 0 ? c + 360 : c, a, i, t.opacity);
 }
-function ve(t, e, n, i) {
-  return arguments.length === 1 ? Ui(t) : new ht(t, e, n, i ?? 1);
+function xe(t, e, n, s) {
+  return arguments.length === 1 ? Gs(t) : new ht(t, e, n, s ?? 1);
 }
-function ht(t, e, n, i) {
-  this.h = +t, this.s = +e, this.l = +n, this.opacity = +i;
+function ht(t, e, n, s) {
+  this.h = +t, this.s = +e, this.l = +n, this.opacity = +s;
 }
-_t(ht, ve, zt(st, {
+_t(ht, xe, zt(it, {
   brighter(t) {
     return t = t == null ? yt : Math.pow(yt, t), new ht(this.h, this.s, this.l * t, this.opacity);
   },
@@ -642,97 +642,97 @@ _t(ht, ve, zt(st, {
     return t = t == null ? ut : Math.pow(ut, t), new ht(this.h, this.s, this.l * t, this.opacity);
   },
   rgb() {
-    var t = isNaN(this.h) ? 0 : (this.h + 120) * zn, e = +this.l, n = isNaN(this.s) ? 0 : this.s * e * (1 - e), i = Math.cos(t), s = Math.sin(t);
+    var t = isNaN(this.h) ? 0 : (this.h + 120) * In, e = +this.l, n = isNaN(this.s) ? 0 : this.s * e * (1 - e), s = Math.cos(t), i = Math.sin(t);
     return new C(
-      255 * (e + n * (Bn * i + Ne * s)),
-      255 * (e + n * (Te * i + ne * s)),
-      255 * (e + n * (Tt * i)),
+      255 * (e + n * (Vn * s + Te * i)),
+      255 * (e + n * (Ce * s + ne * i)),
+      255 * (e + n * (Tt * s)),
       this.opacity
     );
   }
 }));
-function Gi(t, e, n, i, s) {
+function Ws(t, e, n, s, i) {
   var r = t * t, o = r * t;
-  return ((1 - 3 * t + 3 * r - o) * e + (4 - 6 * r + 3 * o) * n + (1 + 3 * t + 3 * r - 3 * o) * i + o * s) / 6;
+  return ((1 - 3 * t + 3 * r - o) * e + (4 - 6 * r + 3 * o) * n + (1 + 3 * t + 3 * r - 3 * o) * s + o * i) / 6;
 }
-function Wi(t) {
+function Zs(t) {
   var e = t.length - 1;
   return function(n) {
-    var i = n <= 0 ? n = 0 : n >= 1 ? (n = 1, e - 1) : Math.floor(n * e), s = t[i], r = t[i + 1], o = i > 0 ? t[i - 1] : 2 * s - r, a = i < e - 1 ? t[i + 2] : 2 * r - s;
-    return Gi((n - i / e) * e, o, s, r, a);
+    var s = n <= 0 ? n = 0 : n >= 1 ? (n = 1, e - 1) : Math.floor(n * e), i = t[s], r = t[s + 1], o = s > 0 ? t[s - 1] : 2 * i - r, a = s < e - 1 ? t[s + 2] : 2 * r - i;
+    return Ws((n - s / e) * e, o, i, r, a);
   };
 }
-var Ce = (t) => () => t;
-function Vn(t, e) {
+var ze = (t) => () => t;
+function Xn(t, e) {
   return function(n) {
     return t + n * e;
   };
 }
-function Zi(t, e, n) {
-  return t = Math.pow(t, n), e = Math.pow(e, n) - t, n = 1 / n, function(i) {
-    return Math.pow(t + i * e, n);
+function Js(t, e, n) {
+  return t = Math.pow(t, n), e = Math.pow(e, n) - t, n = 1 / n, function(s) {
+    return Math.pow(t + s * e, n);
   };
 }
-function Ji(t, e) {
+function Qs(t, e) {
   var n = e - t;
-  return n ? Vn(t, n > 180 || n < -180 ? n - 360 * Math.round(n / 360) : n) : Ce(isNaN(t) ? e : t);
+  return n ? Xn(t, n > 180 || n < -180 ? n - 360 * Math.round(n / 360) : n) : ze(isNaN(t) ? e : t);
 }
-function Qi(t) {
+function js(t) {
   return (t = +t) == 1 ? wt : function(e, n) {
-    return n - e ? Zi(e, n, t) : Ce(isNaN(e) ? n : e);
+    return n - e ? Js(e, n, t) : ze(isNaN(e) ? n : e);
   };
 }
 function wt(t, e) {
   var n = e - t;
-  return n ? Vn(t, n) : Ce(isNaN(t) ? e : t);
+  return n ? Xn(t, n) : ze(isNaN(t) ? e : t);
 }
-var nn = (function t(e) {
-  var n = Qi(e);
-  function i(s, r) {
-    var o = n((s = Gt(s)).r, (r = Gt(r)).r), a = n(s.g, r.g), c = n(s.b, r.b), h = wt(s.opacity, r.opacity);
+var sn = (function t(e) {
+  var n = js(e);
+  function s(i, r) {
+    var o = n((i = Gt(i)).r, (r = Gt(r)).r), a = n(i.g, r.g), c = n(i.b, r.b), h = wt(i.opacity, r.opacity);
     return function(l) {
-      return s.r = o(l), s.g = a(l), s.b = c(l), s.opacity = h(l), s + "";
+      return i.r = o(l), i.g = a(l), i.b = c(l), i.opacity = h(l), i + "";
     };
   }
-  return i.gamma = t, i;
+  return s.gamma = t, s;
 })(1);
-function ji(t) {
+function ti(t) {
   return function(e) {
-    var n = e.length, i = new Array(n), s = new Array(n), r = new Array(n), o, a;
+    var n = e.length, s = new Array(n), i = new Array(n), r = new Array(n), o, a;
     for (o = 0; o < n; ++o)
-      a = Gt(e[o]), i[o] = a.r || 0, s[o] = a.g || 0, r[o] = a.b || 0;
-    return i = t(i), s = t(s), r = t(r), a.opacity = 1, function(c) {
-      return a.r = i(c), a.g = s(c), a.b = r(c), a + "";
+      a = Gt(e[o]), s[o] = a.r || 0, i[o] = a.g || 0, r[o] = a.b || 0;
+    return s = t(s), i = t(i), r = t(r), a.opacity = 1, function(c) {
+      return a.r = s(c), a.g = i(c), a.b = r(c), a + "";
     };
   };
 }
-var ts = ji(Wi);
-function it(t, e) {
+var ei = ti(Zs);
+function st(t, e) {
   return t = +t, e = +e, function(n) {
     return t * (1 - n) + e * n;
   };
 }
-var xe = /[-+]?(?:\d+\.?\d*|\.?\d+)(?:[eE][-+]?\d+)?/g, de = new RegExp(xe.source, "g");
-function es(t) {
+var be = /[-+]?(?:\d+\.?\d*|\.?\d+)(?:[eE][-+]?\d+)?/g, de = new RegExp(be.source, "g");
+function ni(t) {
   return function() {
     return t;
   };
 }
-function ns(t) {
+function si(t) {
   return function(e) {
     return t(e) + "";
   };
 }
-function is(t, e) {
-  var n = xe.lastIndex = de.lastIndex = 0, i, s, r, o = -1, a = [], c = [];
-  for (t = t + "", e = e + ""; (i = xe.exec(t)) && (s = de.exec(e)); )
-    (r = s.index) > n && (r = e.slice(n, r), a[o] ? a[o] += r : a[++o] = r), (i = i[0]) === (s = s[0]) ? a[o] ? a[o] += s : a[++o] = s : (a[++o] = null, c.push({ i: o, x: it(i, s) })), n = de.lastIndex;
-  return n < e.length && (r = e.slice(n), a[o] ? a[o] += r : a[++o] = r), a.length < 2 ? c[0] ? ns(c[0].x) : es(e) : (e = c.length, function(h) {
+function ii(t, e) {
+  var n = be.lastIndex = de.lastIndex = 0, s, i, r, o = -1, a = [], c = [];
+  for (t = t + "", e = e + ""; (s = be.exec(t)) && (i = de.exec(e)); )
+    (r = i.index) > n && (r = e.slice(n, r), a[o] ? a[o] += r : a[++o] = r), (s = s[0]) === (i = i[0]) ? a[o] ? a[o] += i : a[++o] = i : (a[++o] = null, c.push({ i: o, x: st(s, i) })), n = de.lastIndex;
+  return n < e.length && (r = e.slice(n), a[o] ? a[o] += r : a[++o] = r), a.length < 2 ? c[0] ? si(c[0].x) : ni(e) : (e = c.length, function(h) {
     for (var l = 0, f; l < e; ++l) a[(f = c[l]).i] = f.x(h);
     return a.join("");
   });
 }
-var sn = 180 / Math.PI, be = {
+var rn = 180 / Math.PI, _e = {
   translateX: 0,
   translateY: 0,
   rotate: 0,
@@ -740,46 +740,46 @@ var sn = 180 / Math.PI, be = {
   scaleX: 1,
   scaleY: 1
 };
-function Xn(t, e, n, i, s, r) {
+function Yn(t, e, n, s, i, r) {
   var o, a, c;
-  return (o = Math.sqrt(t * t + e * e)) && (t /= o, e /= o), (c = t * n + e * i) && (n -= t * c, i -= e * c), (a = Math.sqrt(n * n + i * i)) && (n /= a, i /= a, c /= a), t * i < e * n && (t = -t, e = -e, c = -c, o = -o), {
-    translateX: s,
+  return (o = Math.sqrt(t * t + e * e)) && (t /= o, e /= o), (c = t * n + e * s) && (n -= t * c, s -= e * c), (a = Math.sqrt(n * n + s * s)) && (n /= a, s /= a, c /= a), t * s < e * n && (t = -t, e = -e, c = -c, o = -o), {
+    translateX: i,
     translateY: r,
-    rotate: Math.atan2(e, t) * sn,
-    skewX: Math.atan(c) * sn,
+    rotate: Math.atan2(e, t) * rn,
+    skewX: Math.atan(c) * rn,
     scaleX: o,
     scaleY: a
   };
 }
 var Ft;
-function ss(t) {
+function ri(t) {
   const e = new (typeof DOMMatrix == "function" ? DOMMatrix : WebKitCSSMatrix)(t + "");
-  return e.isIdentity ? be : Xn(e.a, e.b, e.c, e.d, e.e, e.f);
+  return e.isIdentity ? _e : Yn(e.a, e.b, e.c, e.d, e.e, e.f);
 }
-function rs(t) {
-  return t == null || (Ft || (Ft = document.createElementNS("http://www.w3.org/2000/svg", "g")), Ft.setAttribute("transform", t), !(t = Ft.transform.baseVal.consolidate())) ? be : (t = t.matrix, Xn(t.a, t.b, t.c, t.d, t.e, t.f));
+function oi(t) {
+  return t == null || (Ft || (Ft = document.createElementNS("http://www.w3.org/2000/svg", "g")), Ft.setAttribute("transform", t), !(t = Ft.transform.baseVal.consolidate())) ? _e : (t = t.matrix, Yn(t.a, t.b, t.c, t.d, t.e, t.f));
 }
-function Yn(t, e, n, i) {
-  function s(h) {
+function Kn(t, e, n, s) {
+  function i(h) {
     return h.length ? h.pop() + " " : "";
   }
   function r(h, l, f, p, d, w) {
     if (h !== f || l !== p) {
       var _ = d.push("translate(", null, e, null, n);
-      w.push({ i: _ - 4, x: it(h, f) }, { i: _ - 2, x: it(l, p) });
+      w.push({ i: _ - 4, x: st(h, f) }, { i: _ - 2, x: st(l, p) });
     } else (f || p) && d.push("translate(" + f + e + p + n);
   }
   function o(h, l, f, p) {
-    h !== l ? (h - l > 180 ? l += 360 : l - h > 180 && (h += 360), p.push({ i: f.push(s(f) + "rotate(", null, i) - 2, x: it(h, l) })) : l && f.push(s(f) + "rotate(" + l + i);
+    h !== l ? (h - l > 180 ? l += 360 : l - h > 180 && (h += 360), p.push({ i: f.push(i(f) + "rotate(", null, s) - 2, x: st(h, l) })) : l && f.push(i(f) + "rotate(" + l + s);
   }
   function a(h, l, f, p) {
-    h !== l ? p.push({ i: f.push(s(f) + "skewX(", null, i) - 2, x: it(h, l) }) : l && f.push(s(f) + "skewX(" + l + i);
+    h !== l ? p.push({ i: f.push(i(f) + "skewX(", null, s) - 2, x: st(h, l) }) : l && f.push(i(f) + "skewX(" + l + s);
   }
   function c(h, l, f, p, d, w) {
     if (h !== f || l !== p) {
-      var _ = d.push(s(d) + "scale(", null, ",", null, ")");
-      w.push({ i: _ - 4, x: it(h, f) }, { i: _ - 2, x: it(l, p) });
-    } else (f !== 1 || p !== 1) && d.push(s(d) + "scale(" + f + "," + p + ")");
+      var _ = d.push(i(d) + "scale(", null, ",", null, ")");
+      w.push({ i: _ - 4, x: st(h, f) }, { i: _ - 2, x: st(l, p) });
+    } else (f !== 1 || p !== 1) && d.push(i(d) + "scale(" + f + "," + p + ")");
   }
   return function(h, l) {
     var f = [], p = [];
@@ -789,20 +789,20 @@ function Yn(t, e, n, i) {
     };
   };
 }
-var os = Yn(ss, "px, ", "px)", "deg)"), as = Yn(rs, ", ", ")", ")"), cs = 1e-12;
-function rn(t) {
+var ai = Kn(ri, "px, ", "px)", "deg)"), ci = Kn(oi, ", ", ")", ")"), li = 1e-12;
+function on(t) {
   return ((t = Math.exp(t)) + 1 / t) / 2;
 }
-function ls(t) {
+function hi(t) {
   return ((t = Math.exp(t)) - 1 / t) / 2;
 }
-function hs(t) {
+function ui(t) {
   return ((t = Math.exp(2 * t)) - 1) / (t + 1);
 }
-var us = (function t(e, n, i) {
-  function s(r, o) {
+var fi = (function t(e, n, s) {
+  function i(r, o) {
     var a = r[0], c = r[1], h = r[2], l = o[0], f = o[1], p = o[2], d = l - a, w = f - c, _ = d * d + w * w, M, y;
-    if (_ < cs)
+    if (_ < li)
       y = Math.log(p / h) / e, M = function(et) {
         return [
           a + et * d,
@@ -811,39 +811,39 @@ var us = (function t(e, n, i) {
         ];
       };
     else {
-      var S = Math.sqrt(_), T = (p * p - h * h + i * _) / (2 * h * n * S), k = (p * p - h * h - i * _) / (2 * p * n * S), A = Math.log(Math.sqrt(T * T + 1) - T), I = Math.log(Math.sqrt(k * k + 1) - k);
+      var S = Math.sqrt(_), T = (p * p - h * h + s * _) / (2 * h * n * S), k = (p * p - h * h - s * _) / (2 * p * n * S), A = Math.log(Math.sqrt(T * T + 1) - T), I = Math.log(Math.sqrt(k * k + 1) - k);
       y = (I - A) / e, M = function(et) {
-        var Lt = et * y, Rt = rn(A), Pt = h / (n * S) * (Rt * hs(e * Lt + A) - ls(A));
+        var Lt = et * y, Rt = on(A), Pt = h / (n * S) * (Rt * ui(e * Lt + A) - hi(A));
         return [
           a + Pt * d,
           c + Pt * w,
-          h * Rt / rn(e * Lt + A)
+          h * Rt / on(e * Lt + A)
         ];
       };
     }
     return M.duration = Math.abs(y) * 1e3 * e / Math.SQRT2, M;
   }
-  return s.rho = function(r) {
+  return i.rho = function(r) {
     var o = Math.max(1e-3, +r), a = o * o, c = a * a;
     return t(o, a, c);
-  }, s;
+  }, i;
 })(Math.SQRT2, 2, 4);
-function Kn(t) {
+function Un(t) {
   return (function e(n) {
     n = +n;
-    function i(s, r) {
-      var o = t((s = ve(s)).h, (r = ve(r)).h), a = wt(s.s, r.s), c = wt(s.l, r.l), h = wt(s.opacity, r.opacity);
+    function s(i, r) {
+      var o = t((i = xe(i)).h, (r = xe(r)).h), a = wt(i.s, r.s), c = wt(i.l, r.l), h = wt(i.opacity, r.opacity);
       return function(l) {
-        return s.h = o(l), s.s = a(l), s.l = c(Math.pow(l, n)), s.opacity = h(l), s + "";
+        return i.h = o(l), i.s = a(l), i.l = c(Math.pow(l, n)), i.opacity = h(l), i + "";
       };
     }
-    return i.gamma = e, i;
+    return s.gamma = e, s;
   })(1);
 }
-Kn(Ji);
-Kn(wt);
-const Un = (t) => ts(t[t.length - 1]);
-var fs = new Array(3).concat(
+Un(Qs);
+Un(wt);
+const Gn = (t) => ei(t[t.length - 1]);
+var di = new Array(3).concat(
   "998ec3f7f7f7f1a340",
   "5e3c99b2abd2fdb863e66101",
   "5e3c99b2abd2f7f7f7fdb863e66101",
@@ -853,9 +853,9 @@ var fs = new Array(3).concat(
   "5427888073acb2abd2d8daebf7f7f7fee0b6fdb863e08214b35806",
   "2d004b5427888073acb2abd2d8daebfee0b6fdb863e08214b358067f3b08",
   "2d004b5427888073acb2abd2d8daebf7f7f7fee0b6fdb863e08214b358067f3b08"
-).map(Tn);
-const ds = Un(fs);
-var ps = new Array(3).concat(
+).map(Cn);
+const pi = Gn(di);
+var mi = new Array(3).concat(
   "deebf79ecae13182bd",
   "eff3ffbdd7e76baed62171b5",
   "eff3ffbdd7e76baed63182bd08519c",
@@ -863,47 +863,47 @@ var ps = new Array(3).concat(
   "eff3ffc6dbef9ecae16baed64292c62171b5084594",
   "f7fbffdeebf7c6dbef9ecae16baed64292c62171b5084594",
   "f7fbffdeebf7c6dbef9ecae16baed64292c62171b508519c08306b"
-).map(Tn);
-const ms = Un(ps);
-function gs(t) {
+).map(Cn);
+const gi = Gn(mi);
+function wi(t) {
   return t = Math.max(0, Math.min(1, t)), "rgb(" + Math.max(0, Math.min(255, Math.round(-4.54 - t * (35.34 - t * (2381.73 - t * (6402.7 - t * (7024.72 - t * 2710.57))))))) + ", " + Math.max(0, Math.min(255, Math.round(32.49 + t * (170.73 + t * (52.82 - t * (131.46 - t * (176.58 - t * 67.37))))))) + ", " + Math.max(0, Math.min(255, Math.round(81.24 + t * (442.36 - t * (2482.43 - t * (6167.24 - t * (6614.94 - t * 2475.67))))))) + ")";
 }
-function Gn() {
+function Wn() {
   return matchMedia("(prefers-color-scheme: dark)").matches;
 }
-const on = /* @__PURE__ */ new Map();
-function Wn(t, e = !1) {
+const an = /* @__PURE__ */ new Map();
+function Zn(t, e = !1) {
   const n = `${t} ${e}`;
-  let i = on.get(n);
-  if (!i) {
-    i = new Uint8ClampedArray(1024);
-    const s = e ? (r) => ds(1 - r) : t ? gs : ms;
+  let s = an.get(n);
+  if (!s) {
+    s = new Uint8ClampedArray(1024);
+    const i = e ? (r) => pi(1 - r) : t ? wi : gi;
     for (let r = 0; r < 256; r++) {
-      const o = /rgb\((\d+), (\d+), (\d+)\)/.exec(ws(s(r / 255))) ?? ["", "0", "0", "0"];
-      i.set([Number(o[1]), Number(o[2]), Number(o[3]), 255], 4 * r);
+      const o = /rgb\((\d+), (\d+), (\d+)\)/.exec(yi(i(r / 255))) ?? ["", "0", "0", "0"];
+      s.set([Number(o[1]), Number(o[2]), Number(o[3]), 255], 4 * r);
     }
-    e || i.set(t ? [13, 21, 34, 255] : [250, 251, 253, 255], 0), on.set(n, i);
+    e || s.set(t ? [13, 21, 34, 255] : [250, 251, 253, 255], 0), an.set(n, s);
   }
-  return i;
+  return s;
 }
-function ws(t) {
+function yi(t) {
   if (!t.startsWith("#")) return t;
   const e = parseInt(t.slice(1), 16);
   return `rgb(${e >> 16}, ${e >> 8 & 255}, ${e & 255})`;
 }
-function ys(t, e) {
+function vi(t, e) {
   return e > 0 ? Math.round(255 * Math.sqrt(Math.max(0, Math.min(1, t / e)))) : 0;
 }
-function ze(t, e, n, i, s = !1) {
-  const r = new ImageData(n, e), o = Wn(Gn(), s);
+function Ie(t, e, n, s, i = !1) {
+  const r = new ImageData(n, e), o = Zn(Wn(), i);
   for (let a = 0; a < e * n; a++) {
-    const c = s ? Math.round(127.5 + 127.5 * Math.max(-1, Math.min(1, t[a] / (i || 1)))) : ys(t[a], i);
+    const c = i ? Math.round(127.5 + 127.5 * Math.max(-1, Math.min(1, t[a] / (s || 1)))) : vi(t[a], s);
     r.data.set(o.subarray(4 * c, 4 * c + 4), 4 * a);
   }
   return r;
 }
 const pt = { query: "#d55e00", key: "#0072b2" };
-class vs {
+class xi {
   constructor(e, n = !1) {
     this.grid = e, this.both = n, this.rows = e.rows.names.length, this.columns = e.columns.names.length, this.peak = e.peak;
   }
@@ -921,7 +921,7 @@ class vs {
     return this.grid.values[e * this.columns + n];
   }
   draw(e, n) {
-    !this.rows || !this.columns || (this.picture || (this.picture = new OffscreenCanvas(this.columns, this.rows), this.picture.getContext("2d").putImageData(ze(this.grid.values, this.rows, this.columns, this.peak, this.both), 0, 0)), e.imageSmoothingEnabled = n.cell < 1, e.drawImage(
+    !this.rows || !this.columns || (this.picture || (this.picture = new OffscreenCanvas(this.columns, this.rows), this.picture.getContext("2d").putImageData(Ie(this.grid.values, this.rows, this.columns, this.peak, this.both), 0, 0)), e.imageSmoothingEnabled = n.cell < 1, e.drawImage(
       this.picture,
       -n.x * n.cell,
       -n.y * n.cell,
@@ -930,10 +930,10 @@ class vs {
     ));
   }
 }
-const an = 160, xs = 4;
-class bs {
-  constructor(e, n, i, s, r) {
-    this.source = e, this.where = n, this.names = i, this.pool = s, this.changed = r, this.top = Math.max(0, Math.ceil(Math.log2(Math.max(this.rows, this.columns) / (2 * nt))));
+const cn = 160, bi = 4;
+class _i {
+  constructor(e, n, s, i, r) {
+    this.source = e, this.where = n, this.names = s, this.pool = i, this.changed = r, this.top = Math.max(0, Math.ceil(Math.log2(Math.max(this.rows, this.columns) / (2 * nt))));
   }
   peak = 1e-9;
   top;
@@ -955,8 +955,8 @@ class bs {
     return this.names.columns[e];
   }
   value(e, n) {
-    const i = this.held.get(this.key(0, Math.floor(e / nt), Math.floor(n / nt)))?.tile;
-    return i ? i.values[e % nt * i.columns + n % nt] : null;
+    const s = this.held.get(this.key(0, Math.floor(e / nt), Math.floor(n / nt)))?.tile;
+    return s ? s.values[e % nt * s.columns + n % nt] : null;
   }
   /** The level whose cells are about a pixel or larger. */
   level(e) {
@@ -964,31 +964,31 @@ class bs {
   }
   draw(e, n) {
     this.clock++;
-    const i = this.level(n.cell);
+    const s = this.level(n.cell);
     this.queue.length = 0;
-    for (let s = this.top; s >= i; s--)
-      s !== this.top && s !== i || this.drawLevel(e, n, s);
+    for (let i = this.top; i >= s; i--)
+      i !== this.top && i !== s || this.drawLevel(e, n, i);
     this.next();
   }
-  drawLevel(e, n, i) {
-    const s = nt * 2 ** i, r = (l, f, p) => [
-      Math.max(0, Math.floor(l / s)),
-      Math.min(Math.ceil(p / s) - 1, Math.floor((l + f) / s))
+  drawLevel(e, n, s) {
+    const i = nt * 2 ** s, r = (l, f, p) => [
+      Math.max(0, Math.floor(l / i)),
+      Math.min(Math.ceil(p / i) - 1, Math.floor((l + f) / i))
     ], [o, a] = r(n.y, n.rows, this.rows), [c, h] = r(n.x, n.columns, this.columns);
     for (let l = o; l <= a; l++)
       for (let f = c; f <= h; f++) {
-        const p = this.key(i, l, f), d = this.held.get(p);
+        const p = this.key(s, l, f), d = this.held.get(p);
         if (!d) {
           this.queue.push(p);
           continue;
         }
         if (d.used = this.clock, !d.tile) continue;
         d.picture ??= this.painted(d.tile);
-        const w = 2 ** i * n.cell;
+        const w = 2 ** s * n.cell;
         e.imageSmoothingEnabled = w < 1, e.drawImage(
           d.picture,
-          (f * s - n.x) * n.cell,
-          (l * s - n.y) * n.cell,
+          (f * i - n.x) * n.cell,
+          (l * i - n.y) * n.cell,
           d.tile.columns * w,
           d.tile.rows * w
         );
@@ -996,39 +996,39 @@ class bs {
   }
   painted(e) {
     const n = new OffscreenCanvas(e.columns, e.rows);
-    return n.getContext("2d").putImageData(ze(e.values, e.rows, e.columns, this.peak), 0, 0), n;
+    return n.getContext("2d").putImageData(Ie(e.values, e.rows, e.columns, this.peak), 0, 0), n;
   }
-  key(e, n, i) {
-    return `${e} ${n} ${i}`;
+  key(e, n, s) {
+    return `${e} ${n} ${s}`;
   }
   next() {
-    for (; this.pending < xs && this.queue.length; ) {
-      const e = this.queue.shift(), [n, i, s] = e.split(" ").map(Number);
-      this.held.set(e, { tile: null, picture: null, used: this.clock }), this.pending++, this.source.tile({ ...this.where, level: n, row: i, column: s, pool: this.pool }).then((r) => this.arrived(e, n, r)).catch(() => this.held.delete(e)).finally(() => {
+    for (; this.pending < bi && this.queue.length; ) {
+      const e = this.queue.shift(), [n, s, i] = e.split(" ").map(Number);
+      this.held.set(e, { tile: null, picture: null, used: this.clock }), this.pending++, this.source.tile({ ...this.where, level: n, row: s, column: i, pool: this.pool }).then((r) => this.arrived(e, n, r)).catch(() => this.held.delete(e)).finally(() => {
         this.pending--, this.next();
       });
     }
   }
-  arrived(e, n, i) {
-    if (this.held.set(e, { tile: i, picture: null, used: this.clock }), n === this.top || this.pool === "max") {
-      let s = 0;
-      for (const r of i.values) r > s && (s = r);
-      if (n === this.top && s > this.peak) {
-        this.peak = s;
+  arrived(e, n, s) {
+    if (this.held.set(e, { tile: s, picture: null, used: this.clock }), n === this.top || this.pool === "max") {
+      let i = 0;
+      for (const r of s.values) r > i && (i = r);
+      if (n === this.top && i > this.peak) {
+        this.peak = i;
         for (const r of this.held.values()) r.picture = null;
       }
     }
-    if (this.held.size > an) {
-      const s = [...this.held].filter(([r]) => !r.startsWith(`${this.top} `)).sort((r, o) => r[1].used - o[1].used);
-      for (const [r] of s.slice(0, this.held.size - an)) this.held.delete(r);
+    if (this.held.size > cn) {
+      const i = [...this.held].filter(([r]) => !r.startsWith(`${this.top} `)).sort((r, o) => r[1].used - o[1].used);
+      for (const [r] of i.slice(0, this.held.size - cn)) this.held.delete(r);
     }
     this.changed();
   }
 }
-const ot = 22, X = 260, cn = 0.02;
-class _s {
-  constructor(e, n, i) {
-    this.grid = e, this.held = n, this.options = i, this.canvas.setAttribute("role", "img"), this.canvas.setAttribute("aria-label", `${i.label}: lines from each word to the words it attends to`), this.left.setAttribute("role", "listbox"), this.left.setAttribute("aria-label", "attends from"), this.from = e.rows.names.map((s, r) => this.word(s, r)), this.to = e.columns.names.map((s) => g("div", { class: "word", text: R(s) })), this.left.append(...this.from), this.right.append(...this.to), this.element.append(this.left, this.canvas, this.right), this.element.addEventListener("pointerleave", () => this.hover(null)), this.element.addEventListener("scroll", this.redraw);
+const ot = 22, X = 260, ln = 0.02;
+class Mi {
+  constructor(e, n, s) {
+    this.grid = e, this.held = n, this.options = s, this.canvas.setAttribute("role", "img"), this.canvas.setAttribute("aria-label", `${s.label}: lines from each word to the words it attends to`), this.left.setAttribute("role", "listbox"), this.left.setAttribute("aria-label", "attends from"), this.from = e.rows.names.map((i, r) => this.word(i, r)), this.to = e.columns.names.map((i) => g("div", { class: "word", text: R(i) })), this.left.append(...this.from), this.right.append(...this.to), this.element.append(this.left, this.canvas, this.right), this.element.addEventListener("pointerleave", () => this.hover(null)), this.element.addEventListener("scroll", this.redraw);
   }
   element = g("div", { class: "lines" });
   canvas = g("canvas");
@@ -1037,22 +1037,22 @@ class _s {
   from = [];
   to = [];
   hovered = null;
-  redraw = Sn(() => this.draw());
+  redraw = Nn(() => this.draw());
   /** Draw; to be called when the element has its size. */
   show() {
     this.mark(), this.draw();
   }
   word(e, n) {
-    const i = g("button", { class: "word", text: R(e) });
-    return i.type = "button", i.setAttribute("role", "option"), i.tabIndex = n === (this.held ?? 0) ? 0 : -1, i.addEventListener("pointerenter", () => this.hover(n)), i.addEventListener("focus", () => this.hover(n)), i.addEventListener("click", () => {
+    const s = g("button", { class: "word", text: R(e) });
+    return s.type = "button", s.setAttribute("role", "option"), s.tabIndex = n === (this.held ?? 0) ? 0 : -1, s.addEventListener("pointerenter", () => this.hover(n)), s.addEventListener("focus", () => this.hover(n)), s.addEventListener("click", () => {
       this.held = this.held === n ? null : n, this.options.hold(this.held), this.mark(), this.redraw();
-    }), i.addEventListener("keydown", (s) => {
-      const r = s.key === "ArrowDown" ? 1 : s.key === "ArrowUp" ? -1 : 0;
-      if (!r || s.altKey) return;
-      s.preventDefault(), s.stopPropagation();
+    }), s.addEventListener("keydown", (i) => {
+      const r = i.key === "ArrowDown" ? 1 : i.key === "ArrowUp" ? -1 : 0;
+      if (!r || i.altKey) return;
+      i.preventDefault(), i.stopPropagation();
       const o = this.from[n + r];
-      o && (i.tabIndex = -1, o.tabIndex = 0, o.focus());
-    }), i;
+      o && (s.tabIndex = -1, o.tabIndex = 0, o.focus());
+    }), s;
   }
   hover(e) {
     this.hovered !== e && (this.hovered = e, this.mark(), this.redraw());
@@ -1061,174 +1061,174 @@ class _s {
     return this.hovered ?? this.held;
   }
   mark() {
-    const { active: e, grid: n } = this, i = n.columns.names.length;
-    this.from.forEach((s, r) => {
-      s.classList.toggle("active", r === e), s.setAttribute("aria-selected", String(r === this.held));
-    }), this.to.forEach((s, r) => {
-      const o = e === null ? 0 : n.values[e * i + r], a = n.peak ? o / n.peak : 0;
-      s.style.setProperty("--share", e === null ? "0" : a.toFixed(3)), e === null ? (delete s.dataset.weight, delete s.dataset.shown) : (s.dataset.weight = o.toFixed(7), s.dataset.shown = o >= 0.01 ? H(o, 2) : "");
-    }), e !== null && this.options.say(Zn(n, e));
+    const { active: e, grid: n } = this, s = n.columns.names.length;
+    this.from.forEach((i, r) => {
+      i.classList.toggle("active", r === e), i.setAttribute("aria-selected", String(r === this.held));
+    }), this.to.forEach((i, r) => {
+      const o = e === null ? 0 : n.values[e * s + r], a = n.peak ? o / n.peak : 0;
+      i.style.setProperty("--share", e === null ? "0" : a.toFixed(3)), e === null ? (delete i.dataset.weight, delete i.dataset.shown) : (i.dataset.weight = o.toFixed(7), i.dataset.shown = o >= 0.01 ? H(o, 2) : "");
+    }), e !== null && this.options.say(Jn(n, e));
   }
   draw() {
-    const { grid: e, element: n, active: i } = this, s = n.scrollTop, r = Math.min(n.clientHeight || 600, Math.max(e.rows.names.length, e.columns.names.length) * ot), o = qn(this.canvas, X, r);
+    const { grid: e, element: n, active: s } = this, i = n.scrollTop, r = Math.min(n.clientHeight || 600, Math.max(e.rows.names.length, e.columns.names.length) * ot), o = Sn(this.canvas, X, r);
     o.clearRect(0, 0, X, r);
-    const a = e.columns.names.length, c = i === null ? cn * e.peak : 2e-3 * e.peak, h = i ?? 0, l = i === null ? e.rows.names.length : i + 1, f = $t("--line");
+    const a = e.columns.names.length, c = s === null ? ln * e.peak : 2e-3 * e.peak, h = s ?? 0, l = s === null ? e.rows.names.length : s + 1, f = $t("--line");
     for (let p = h; p < l; p++) {
-      const d = (p + 0.5) * ot - s;
+      const d = (p + 0.5) * ot - i;
       for (let w = 0; w < a; w++) {
         const _ = e.values[p * a + w];
         if (_ <= c) continue;
-        const M = (w + 0.5) * ot - s;
+        const M = (w + 0.5) * ot - i;
         if (Math.max(d, M) < 0 || Math.min(d, M) > r) continue;
         const y = _ / e.peak;
-        o.globalAlpha = Math.min(1, i === null ? 0.75 * y : 0.15 + 0.85 * y), o.lineWidth = 0.5 + 3.5 * y, o.strokeStyle = i === null ? f : pt.query, o.beginPath(), o.moveTo(0, d), o.bezierCurveTo(X * 0.45, d, X * 0.55, M, X, M), o.stroke();
+        o.globalAlpha = Math.min(1, s === null ? 0.75 * y : 0.15 + 0.85 * y), o.lineWidth = 0.5 + 3.5 * y, o.strokeStyle = s === null ? f : pt.query, o.beginPath(), o.moveTo(0, d), o.bezierCurveTo(X * 0.45, d, X * 0.55, M, X, M), o.stroke();
       }
     }
     o.globalAlpha = 1;
   }
   /** The lines as an SVG, all that would be drawn. */
   svg() {
-    const { grid: e, active: n } = this, i = e.columns.names.length, s = 150, r = Math.max(e.rows.names.length, i) * ot, o = [
-      `<svg xmlns="http://www.w3.org/2000/svg" width="${2 * s + X}" height="${r}" font-family="sans-serif" font-size="13">`
+    const { grid: e, active: n } = this, s = e.columns.names.length, i = 150, r = Math.max(e.rows.names.length, s) * ot, o = [
+      `<svg xmlns="http://www.w3.org/2000/svg" width="${2 * i + X}" height="${r}" font-family="sans-serif" font-size="13">`
     ];
     e.rows.names.forEach((c, h) => {
       if (!(n !== null && h !== n))
-        for (let l = 0; l < i; l++) {
-          const f = e.peak ? e.values[h * i + l] / e.peak : 0;
-          if (f <= cn) continue;
-          const [p, d] = [(h + 0.5) * ot, (l + 0.5) * ot], w = `M${s} ${p}C${s + X * 0.45} ${p} ${s + X * 0.55} ${d} ${s + X} ${d}`;
+        for (let l = 0; l < s; l++) {
+          const f = e.peak ? e.values[h * s + l] / e.peak : 0;
+          if (f <= ln) continue;
+          const [p, d] = [(h + 0.5) * ot, (l + 0.5) * ot], w = `M${i} ${p}C${i + X * 0.45} ${p} ${i + X * 0.55} ${d} ${i + X} ${d}`;
           o.push(
             `<path d="${w}" fill="none" stroke="${pt.key}" stroke-width="${(0.5 + 3.5 * f).toFixed(2)}" opacity="${f.toFixed(3)}"/>`
           );
         }
     });
-    const a = (c, h, l, f) => `<text x="${h}" y="${(l + 0.5) * ot + 4}" text-anchor="${f}">${_e(R(c))}</text>`;
-    return e.rows.names.forEach((c, h) => o.push(a(c, s - 8, h, "end"))), e.columns.names.forEach((c, h) => o.push(a(c, s + X + 8, h, "start"))), o.join(`
+    const a = (c, h, l, f) => `<text x="${h}" y="${(l + 0.5) * ot + 4}" text-anchor="${f}">${Me(R(c))}</text>`;
+    return e.rows.names.forEach((c, h) => o.push(a(c, i - 8, h, "end"))), e.columns.names.forEach((c, h) => o.push(a(c, i + X + 8, h, "start"))), o.join(`
 `) + `
 </svg>
 `;
   }
 }
-function Zn(t, e, n = 4) {
-  const i = t.columns.names.length, r = Array.from({ length: i }, (o, a) => a).sort((o, a) => t.values[e * i + a] - t.values[e * i + o]).slice(0, n).map((o) => `${R(t.columns.names[o])} ${H(t.values[e * i + o], 6)}`);
+function Jn(t, e, n = 4) {
+  const s = t.columns.names.length, r = Array.from({ length: s }, (o, a) => a).sort((o, a) => t.values[e * s + a] - t.values[e * s + o]).slice(0, n).map((o) => `${R(t.columns.names[o])} ${H(t.values[e * s + o], 6)}`);
   return `${R(t.rows.names[e])} → ${r.join(", ")}`;
 }
 function R(t) {
   return t.replace(/\n/g, "⏎").replace(/\t/g, "⇥").replace(/^ +$/, "␣") || "∅";
 }
-function _e(t) {
+function Me(t) {
   return t.replace(/[<>&"']/g, (e) => `&#${e.charCodeAt(0)};`).replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, "");
 }
-var Me = "http://www.w3.org/1999/xhtml";
-const ln = {
+var ke = "http://www.w3.org/1999/xhtml";
+const hn = {
   svg: "http://www.w3.org/2000/svg",
-  xhtml: Me,
+  xhtml: ke,
   xlink: "http://www.w3.org/1999/xlink",
   xml: "http://www.w3.org/XML/1998/namespace",
   xmlns: "http://www.w3.org/2000/xmlns/"
 };
-function ie(t) {
+function se(t) {
   var e = t += "", n = e.indexOf(":");
-  return n >= 0 && (e = t.slice(0, n)) !== "xmlns" && (t = t.slice(n + 1)), ln.hasOwnProperty(e) ? { space: ln[e], local: t } : t;
+  return n >= 0 && (e = t.slice(0, n)) !== "xmlns" && (t = t.slice(n + 1)), hn.hasOwnProperty(e) ? { space: hn[e], local: t } : t;
 }
-function Ms(t) {
+function ki(t) {
   return function() {
     var e = this.ownerDocument, n = this.namespaceURI;
-    return n === Me && e.documentElement.namespaceURI === Me ? e.createElement(t) : e.createElementNS(n, t);
+    return n === ke && e.documentElement.namespaceURI === ke ? e.createElement(t) : e.createElementNS(n, t);
   };
 }
-function ks(t) {
+function $i(t) {
   return function() {
     return this.ownerDocument.createElementNS(t.space, t.local);
   };
 }
-function Jn(t) {
-  var e = ie(t);
-  return (e.local ? ks : Ms)(e);
+function Qn(t) {
+  var e = se(t);
+  return (e.local ? $i : ki)(e);
 }
-function $s() {
+function Ei() {
 }
-function Ie(t) {
-  return t == null ? $s : function() {
+function Le(t) {
+  return t == null ? Ei : function() {
     return this.querySelector(t);
   };
 }
-function Es(t) {
-  typeof t != "function" && (t = Ie(t));
-  for (var e = this._groups, n = e.length, i = new Array(n), s = 0; s < n; ++s)
-    for (var r = e[s], o = r.length, a = i[s] = new Array(o), c, h, l = 0; l < o; ++l)
+function Ai(t) {
+  typeof t != "function" && (t = Le(t));
+  for (var e = this._groups, n = e.length, s = new Array(n), i = 0; i < n; ++i)
+    for (var r = e[i], o = r.length, a = s[i] = new Array(o), c, h, l = 0; l < o; ++l)
       (c = r[l]) && (h = t.call(c, c.__data__, l, r)) && ("__data__" in c && (h.__data__ = c.__data__), a[l] = h);
-  return new L(i, this._parents);
+  return new L(s, this._parents);
 }
-function As(t) {
+function qi(t) {
   return t == null ? [] : Array.isArray(t) ? t : Array.from(t);
 }
-function qs() {
+function Si() {
   return [];
 }
-function Qn(t) {
-  return t == null ? qs : function() {
+function jn(t) {
+  return t == null ? Si : function() {
     return this.querySelectorAll(t);
   };
 }
-function Ss(t) {
+function Ni(t) {
   return function() {
-    return As(t.apply(this, arguments));
+    return qi(t.apply(this, arguments));
   };
 }
-function Ns(t) {
-  typeof t == "function" ? t = Ss(t) : t = Qn(t);
-  for (var e = this._groups, n = e.length, i = [], s = [], r = 0; r < n; ++r)
+function Ti(t) {
+  typeof t == "function" ? t = Ni(t) : t = jn(t);
+  for (var e = this._groups, n = e.length, s = [], i = [], r = 0; r < n; ++r)
     for (var o = e[r], a = o.length, c, h = 0; h < a; ++h)
-      (c = o[h]) && (i.push(t.call(c, c.__data__, h, o)), s.push(c));
-  return new L(i, s);
+      (c = o[h]) && (s.push(t.call(c, c.__data__, h, o)), i.push(c));
+  return new L(s, i);
 }
-function jn(t) {
+function ts(t) {
   return function() {
     return this.matches(t);
   };
 }
-function ti(t) {
+function es(t) {
   return function(e) {
     return e.matches(t);
   };
 }
-var Ts = Array.prototype.find;
-function Cs(t) {
+var Ci = Array.prototype.find;
+function zi(t) {
   return function() {
-    return Ts.call(this.children, t);
+    return Ci.call(this.children, t);
   };
 }
-function zs() {
+function Ii() {
   return this.firstElementChild;
 }
-function Is(t) {
-  return this.select(t == null ? zs : Cs(typeof t == "function" ? t : ti(t)));
+function Li(t) {
+  return this.select(t == null ? Ii : zi(typeof t == "function" ? t : es(t)));
 }
-var Ls = Array.prototype.filter;
-function Rs() {
+var Ri = Array.prototype.filter;
+function Pi() {
   return Array.from(this.children);
 }
-function Ps(t) {
+function Oi(t) {
   return function() {
-    return Ls.call(this.children, t);
+    return Ri.call(this.children, t);
   };
 }
-function Os(t) {
-  return this.selectAll(t == null ? Rs : Ps(typeof t == "function" ? t : ti(t)));
+function Di(t) {
+  return this.selectAll(t == null ? Pi : Oi(typeof t == "function" ? t : es(t)));
 }
-function Ds(t) {
-  typeof t != "function" && (t = jn(t));
-  for (var e = this._groups, n = e.length, i = new Array(n), s = 0; s < n; ++s)
-    for (var r = e[s], o = r.length, a = i[s] = [], c, h = 0; h < o; ++h)
+function Fi(t) {
+  typeof t != "function" && (t = ts(t));
+  for (var e = this._groups, n = e.length, s = new Array(n), i = 0; i < n; ++i)
+    for (var r = e[i], o = r.length, a = s[i] = [], c, h = 0; h < o; ++h)
       (c = r[h]) && t.call(c, c.__data__, h, r) && a.push(c);
-  return new L(i, this._parents);
+  return new L(s, this._parents);
 }
-function ei(t) {
+function ns(t) {
   return new Array(t.length);
 }
-function Fs() {
-  return new L(this._enter || this._groups.map(ei), this._parents);
+function Hi() {
+  return new L(this._enter || this._groups.map(ns), this._parents);
 }
 function Jt(t, e) {
   this.ownerDocument = t.ownerDocument, this.namespaceURI = t.namespaceURI, this._next = null, this._parent = t, this.__data__ = e;
@@ -1248,35 +1248,35 @@ Jt.prototype = {
     return this._parent.querySelectorAll(t);
   }
 };
-function Hs(t) {
+function Bi(t) {
   return function() {
     return t;
   };
 }
-function Bs(t, e, n, i, s, r) {
+function Vi(t, e, n, s, i, r) {
   for (var o = 0, a, c = e.length, h = r.length; o < h; ++o)
-    (a = e[o]) ? (a.__data__ = r[o], i[o] = a) : n[o] = new Jt(t, r[o]);
+    (a = e[o]) ? (a.__data__ = r[o], s[o] = a) : n[o] = new Jt(t, r[o]);
   for (; o < c; ++o)
-    (a = e[o]) && (s[o] = a);
+    (a = e[o]) && (i[o] = a);
 }
-function Vs(t, e, n, i, s, r, o) {
+function Xi(t, e, n, s, i, r, o) {
   var a, c, h = /* @__PURE__ */ new Map(), l = e.length, f = r.length, p = new Array(l), d;
   for (a = 0; a < l; ++a)
-    (c = e[a]) && (p[a] = d = o.call(c, c.__data__, a, e) + "", h.has(d) ? s[a] = c : h.set(d, c));
+    (c = e[a]) && (p[a] = d = o.call(c, c.__data__, a, e) + "", h.has(d) ? i[a] = c : h.set(d, c));
   for (a = 0; a < f; ++a)
-    d = o.call(t, r[a], a, r) + "", (c = h.get(d)) ? (i[a] = c, c.__data__ = r[a], h.delete(d)) : n[a] = new Jt(t, r[a]);
+    d = o.call(t, r[a], a, r) + "", (c = h.get(d)) ? (s[a] = c, c.__data__ = r[a], h.delete(d)) : n[a] = new Jt(t, r[a]);
   for (a = 0; a < l; ++a)
-    (c = e[a]) && h.get(p[a]) === c && (s[a] = c);
+    (c = e[a]) && h.get(p[a]) === c && (i[a] = c);
 }
-function Xs(t) {
+function Yi(t) {
   return t.__data__;
 }
-function Ys(t, e) {
-  if (!arguments.length) return Array.from(this, Xs);
-  var n = e ? Vs : Bs, i = this._parents, s = this._groups;
-  typeof t != "function" && (t = Hs(t));
-  for (var r = s.length, o = new Array(r), a = new Array(r), c = new Array(r), h = 0; h < r; ++h) {
-    var l = i[h], f = s[h], p = f.length, d = Ks(t.call(l, l && l.__data__, h, i)), w = d.length, _ = a[h] = new Array(w), M = o[h] = new Array(w), y = c[h] = new Array(p);
+function Ki(t, e) {
+  if (!arguments.length) return Array.from(this, Yi);
+  var n = e ? Xi : Vi, s = this._parents, i = this._groups;
+  typeof t != "function" && (t = Bi(t));
+  for (var r = i.length, o = new Array(r), a = new Array(r), c = new Array(r), h = 0; h < r; ++h) {
+    var l = s[h], f = i[h], p = f.length, d = Ui(t.call(l, l && l.__data__, h, s)), w = d.length, _ = a[h] = new Array(w), M = o[h] = new Array(w), y = c[h] = new Array(p);
     n(l, f, _, M, y, d, e);
     for (var S = 0, T = 0, k, A; S < w; ++S)
       if (k = _[S]) {
@@ -1284,63 +1284,63 @@ function Ys(t, e) {
         k._next = A || null;
       }
   }
-  return o = new L(o, i), o._enter = a, o._exit = c, o;
+  return o = new L(o, s), o._enter = a, o._exit = c, o;
 }
-function Ks(t) {
+function Ui(t) {
   return typeof t == "object" && "length" in t ? t : Array.from(t);
 }
-function Us() {
-  return new L(this._exit || this._groups.map(ei), this._parents);
+function Gi() {
+  return new L(this._exit || this._groups.map(ns), this._parents);
 }
-function Gs(t, e, n) {
-  var i = this.enter(), s = this, r = this.exit();
-  return typeof t == "function" ? (i = t(i), i && (i = i.selection())) : i = i.append(t + ""), e != null && (s = e(s), s && (s = s.selection())), n == null ? r.remove() : n(r), i && s ? i.merge(s).order() : s;
+function Wi(t, e, n) {
+  var s = this.enter(), i = this, r = this.exit();
+  return typeof t == "function" ? (s = t(s), s && (s = s.selection())) : s = s.append(t + ""), e != null && (i = e(i), i && (i = i.selection())), n == null ? r.remove() : n(r), s && i ? s.merge(i).order() : i;
 }
-function Ws(t) {
-  for (var e = t.selection ? t.selection() : t, n = this._groups, i = e._groups, s = n.length, r = i.length, o = Math.min(s, r), a = new Array(s), c = 0; c < o; ++c)
-    for (var h = n[c], l = i[c], f = h.length, p = a[c] = new Array(f), d, w = 0; w < f; ++w)
+function Zi(t) {
+  for (var e = t.selection ? t.selection() : t, n = this._groups, s = e._groups, i = n.length, r = s.length, o = Math.min(i, r), a = new Array(i), c = 0; c < o; ++c)
+    for (var h = n[c], l = s[c], f = h.length, p = a[c] = new Array(f), d, w = 0; w < f; ++w)
       (d = h[w] || l[w]) && (p[w] = d);
-  for (; c < s; ++c)
+  for (; c < i; ++c)
     a[c] = n[c];
   return new L(a, this._parents);
 }
-function Zs() {
+function Ji() {
   for (var t = this._groups, e = -1, n = t.length; ++e < n; )
-    for (var i = t[e], s = i.length - 1, r = i[s], o; --s >= 0; )
-      (o = i[s]) && (r && o.compareDocumentPosition(r) ^ 4 && r.parentNode.insertBefore(o, r), r = o);
+    for (var s = t[e], i = s.length - 1, r = s[i], o; --i >= 0; )
+      (o = s[i]) && (r && o.compareDocumentPosition(r) ^ 4 && r.parentNode.insertBefore(o, r), r = o);
   return this;
 }
-function Js(t) {
-  t || (t = Qs);
+function Qi(t) {
+  t || (t = ji);
   function e(f, p) {
     return f && p ? t(f.__data__, p.__data__) : !f - !p;
   }
-  for (var n = this._groups, i = n.length, s = new Array(i), r = 0; r < i; ++r) {
-    for (var o = n[r], a = o.length, c = s[r] = new Array(a), h, l = 0; l < a; ++l)
+  for (var n = this._groups, s = n.length, i = new Array(s), r = 0; r < s; ++r) {
+    for (var o = n[r], a = o.length, c = i[r] = new Array(a), h, l = 0; l < a; ++l)
       (h = o[l]) && (c[l] = h);
     c.sort(e);
   }
-  return new L(s, this._parents).order();
+  return new L(i, this._parents).order();
 }
-function Qs(t, e) {
+function ji(t, e) {
   return t < e ? -1 : t > e ? 1 : t >= e ? 0 : NaN;
 }
-function js() {
+function tr() {
   var t = arguments[0];
   return arguments[0] = this, t.apply(null, arguments), this;
 }
-function tr() {
+function er() {
   return Array.from(this);
 }
-function er() {
+function nr() {
   for (var t = this._groups, e = 0, n = t.length; e < n; ++e)
-    for (var i = t[e], s = 0, r = i.length; s < r; ++s) {
-      var o = i[s];
+    for (var s = t[e], i = 0, r = s.length; i < r; ++i) {
+      var o = s[i];
       if (o) return o;
     }
   return null;
 }
-function nr() {
+function sr() {
   let t = 0;
   for (const e of this) ++t;
   return t;
@@ -1348,106 +1348,106 @@ function nr() {
 function ir() {
   return !this.node();
 }
-function sr(t) {
-  for (var e = this._groups, n = 0, i = e.length; n < i; ++n)
-    for (var s = e[n], r = 0, o = s.length, a; r < o; ++r)
-      (a = s[r]) && t.call(a, a.__data__, r, s);
+function rr(t) {
+  for (var e = this._groups, n = 0, s = e.length; n < s; ++n)
+    for (var i = e[n], r = 0, o = i.length, a; r < o; ++r)
+      (a = i[r]) && t.call(a, a.__data__, r, i);
   return this;
 }
-function rr(t) {
+function or(t) {
   return function() {
     this.removeAttribute(t);
   };
 }
-function or(t) {
+function ar(t) {
   return function() {
     this.removeAttributeNS(t.space, t.local);
   };
 }
-function ar(t, e) {
+function cr(t, e) {
   return function() {
     this.setAttribute(t, e);
   };
 }
-function cr(t, e) {
-  return function() {
-    this.setAttributeNS(t.space, t.local, e);
-  };
-}
 function lr(t, e) {
   return function() {
-    var n = e.apply(this, arguments);
-    n == null ? this.removeAttribute(t) : this.setAttribute(t, n);
+    this.setAttributeNS(t.space, t.local, e);
   };
 }
 function hr(t, e) {
   return function() {
     var n = e.apply(this, arguments);
-    n == null ? this.removeAttributeNS(t.space, t.local) : this.setAttributeNS(t.space, t.local, n);
+    n == null ? this.removeAttribute(t) : this.setAttribute(t, n);
   };
 }
 function ur(t, e) {
-  var n = ie(t);
-  if (arguments.length < 2) {
-    var i = this.node();
-    return n.local ? i.getAttributeNS(n.space, n.local) : i.getAttribute(n);
-  }
-  return this.each((e == null ? n.local ? or : rr : typeof e == "function" ? n.local ? hr : lr : n.local ? cr : ar)(n, e));
+  return function() {
+    var n = e.apply(this, arguments);
+    n == null ? this.removeAttributeNS(t.space, t.local) : this.setAttributeNS(t.space, t.local, n);
+  };
 }
-function ni(t) {
+function fr(t, e) {
+  var n = se(t);
+  if (arguments.length < 2) {
+    var s = this.node();
+    return n.local ? s.getAttributeNS(n.space, n.local) : s.getAttribute(n);
+  }
+  return this.each((e == null ? n.local ? ar : or : typeof e == "function" ? n.local ? ur : hr : n.local ? lr : cr)(n, e));
+}
+function ss(t) {
   return t.ownerDocument && t.ownerDocument.defaultView || t.document && t || t.defaultView;
 }
-function fr(t) {
+function dr(t) {
   return function() {
     this.style.removeProperty(t);
   };
 }
-function dr(t, e, n) {
+function pr(t, e, n) {
   return function() {
     this.style.setProperty(t, e, n);
   };
 }
-function pr(t, e, n) {
+function mr(t, e, n) {
   return function() {
-    var i = e.apply(this, arguments);
-    i == null ? this.style.removeProperty(t) : this.style.setProperty(t, i, n);
+    var s = e.apply(this, arguments);
+    s == null ? this.style.removeProperty(t) : this.style.setProperty(t, s, n);
   };
 }
-function mr(t, e, n) {
-  return arguments.length > 1 ? this.each((e == null ? fr : typeof e == "function" ? pr : dr)(t, e, n ?? "")) : vt(this.node(), t);
+function gr(t, e, n) {
+  return arguments.length > 1 ? this.each((e == null ? dr : typeof e == "function" ? mr : pr)(t, e, n ?? "")) : vt(this.node(), t);
 }
 function vt(t, e) {
-  return t.style.getPropertyValue(e) || ni(t).getComputedStyle(t, null).getPropertyValue(e);
+  return t.style.getPropertyValue(e) || ss(t).getComputedStyle(t, null).getPropertyValue(e);
 }
-function gr(t) {
+function wr(t) {
   return function() {
     delete this[t];
   };
 }
-function wr(t, e) {
+function yr(t, e) {
   return function() {
     this[t] = e;
   };
 }
-function yr(t, e) {
+function vr(t, e) {
   return function() {
     var n = e.apply(this, arguments);
     n == null ? delete this[t] : this[t] = n;
   };
 }
-function vr(t, e) {
-  return arguments.length > 1 ? this.each((e == null ? gr : typeof e == "function" ? yr : wr)(t, e)) : this.node()[t];
+function xr(t, e) {
+  return arguments.length > 1 ? this.each((e == null ? wr : typeof e == "function" ? vr : yr)(t, e)) : this.node()[t];
 }
-function ii(t) {
+function is(t) {
   return t.trim().split(/^|\s+/);
 }
-function Le(t) {
-  return t.classList || new si(t);
+function Re(t) {
+  return t.classList || new rs(t);
 }
-function si(t) {
-  this._node = t, this._names = ii(t.getAttribute("class") || "");
+function rs(t) {
+  this._node = t, this._names = is(t.getAttribute("class") || "");
 }
-si.prototype = {
+rs.prototype = {
   add: function(t) {
     var e = this._names.indexOf(t);
     e < 0 && (this._names.push(t), this._node.setAttribute("class", this._names.join(" ")));
@@ -1460,264 +1460,264 @@ si.prototype = {
     return this._names.indexOf(t) >= 0;
   }
 };
-function ri(t, e) {
-  for (var n = Le(t), i = -1, s = e.length; ++i < s; ) n.add(e[i]);
+function os(t, e) {
+  for (var n = Re(t), s = -1, i = e.length; ++s < i; ) n.add(e[s]);
 }
-function oi(t, e) {
-  for (var n = Le(t), i = -1, s = e.length; ++i < s; ) n.remove(e[i]);
-}
-function xr(t) {
-  return function() {
-    ri(this, t);
-  };
+function as(t, e) {
+  for (var n = Re(t), s = -1, i = e.length; ++s < i; ) n.remove(e[s]);
 }
 function br(t) {
   return function() {
-    oi(this, t);
+    os(this, t);
   };
 }
-function _r(t, e) {
+function _r(t) {
   return function() {
-    (e.apply(this, arguments) ? ri : oi)(this, t);
+    as(this, t);
   };
 }
 function Mr(t, e) {
-  var n = ii(t + "");
+  return function() {
+    (e.apply(this, arguments) ? os : as)(this, t);
+  };
+}
+function kr(t, e) {
+  var n = is(t + "");
   if (arguments.length < 2) {
-    for (var i = Le(this.node()), s = -1, r = n.length; ++s < r; ) if (!i.contains(n[s])) return !1;
+    for (var s = Re(this.node()), i = -1, r = n.length; ++i < r; ) if (!s.contains(n[i])) return !1;
     return !0;
   }
-  return this.each((typeof e == "function" ? _r : e ? xr : br)(n, e));
+  return this.each((typeof e == "function" ? Mr : e ? br : _r)(n, e));
 }
-function kr() {
+function $r() {
   this.textContent = "";
 }
-function $r(t) {
+function Er(t) {
   return function() {
     this.textContent = t;
   };
 }
-function Er(t) {
+function Ar(t) {
   return function() {
     var e = t.apply(this, arguments);
     this.textContent = e ?? "";
   };
 }
-function Ar(t) {
-  return arguments.length ? this.each(t == null ? kr : (typeof t == "function" ? Er : $r)(t)) : this.node().textContent;
+function qr(t) {
+  return arguments.length ? this.each(t == null ? $r : (typeof t == "function" ? Ar : Er)(t)) : this.node().textContent;
 }
-function qr() {
+function Sr() {
   this.innerHTML = "";
 }
-function Sr(t) {
+function Nr(t) {
   return function() {
     this.innerHTML = t;
   };
 }
-function Nr(t) {
+function Tr(t) {
   return function() {
     var e = t.apply(this, arguments);
     this.innerHTML = e ?? "";
   };
 }
-function Tr(t) {
-  return arguments.length ? this.each(t == null ? qr : (typeof t == "function" ? Nr : Sr)(t)) : this.node().innerHTML;
-}
-function Cr() {
-  this.nextSibling && this.parentNode.appendChild(this);
+function Cr(t) {
+  return arguments.length ? this.each(t == null ? Sr : (typeof t == "function" ? Tr : Nr)(t)) : this.node().innerHTML;
 }
 function zr() {
-  return this.each(Cr);
+  this.nextSibling && this.parentNode.appendChild(this);
 }
 function Ir() {
-  this.previousSibling && this.parentNode.insertBefore(this, this.parentNode.firstChild);
+  return this.each(zr);
 }
 function Lr() {
-  return this.each(Ir);
+  this.previousSibling && this.parentNode.insertBefore(this, this.parentNode.firstChild);
 }
-function Rr(t) {
-  var e = typeof t == "function" ? t : Jn(t);
+function Rr() {
+  return this.each(Lr);
+}
+function Pr(t) {
+  var e = typeof t == "function" ? t : Qn(t);
   return this.select(function() {
     return this.appendChild(e.apply(this, arguments));
   });
 }
-function Pr() {
+function Or() {
   return null;
 }
-function Or(t, e) {
-  var n = typeof t == "function" ? t : Jn(t), i = e == null ? Pr : typeof e == "function" ? e : Ie(e);
+function Dr(t, e) {
+  var n = typeof t == "function" ? t : Qn(t), s = e == null ? Or : typeof e == "function" ? e : Le(e);
   return this.select(function() {
-    return this.insertBefore(n.apply(this, arguments), i.apply(this, arguments) || null);
+    return this.insertBefore(n.apply(this, arguments), s.apply(this, arguments) || null);
   });
 }
-function Dr() {
+function Fr() {
   var t = this.parentNode;
   t && t.removeChild(this);
 }
-function Fr() {
-  return this.each(Dr);
-}
 function Hr() {
+  return this.each(Fr);
+}
+function Br() {
   var t = this.cloneNode(!1), e = this.parentNode;
   return e ? e.insertBefore(t, this.nextSibling) : t;
 }
-function Br() {
+function Vr() {
   var t = this.cloneNode(!0), e = this.parentNode;
   return e ? e.insertBefore(t, this.nextSibling) : t;
 }
-function Vr(t) {
-  return this.select(t ? Br : Hr);
-}
 function Xr(t) {
-  return arguments.length ? this.property("__data__", t) : this.node().__data__;
+  return this.select(t ? Vr : Br);
 }
 function Yr(t) {
+  return arguments.length ? this.property("__data__", t) : this.node().__data__;
+}
+function Kr(t) {
   return function(e) {
     t.call(this, e, this.__data__);
   };
 }
-function Kr(t) {
+function Ur(t) {
   return t.trim().split(/^|\s+/).map(function(e) {
-    var n = "", i = e.indexOf(".");
-    return i >= 0 && (n = e.slice(i + 1), e = e.slice(0, i)), { type: e, name: n };
+    var n = "", s = e.indexOf(".");
+    return s >= 0 && (n = e.slice(s + 1), e = e.slice(0, s)), { type: e, name: n };
   });
 }
-function Ur(t) {
+function Gr(t) {
   return function() {
     var e = this.__on;
     if (e) {
-      for (var n = 0, i = -1, s = e.length, r; n < s; ++n)
-        r = e[n], (!t.type || r.type === t.type) && r.name === t.name ? this.removeEventListener(r.type, r.listener, r.options) : e[++i] = r;
-      ++i ? e.length = i : delete this.__on;
+      for (var n = 0, s = -1, i = e.length, r; n < i; ++n)
+        r = e[n], (!t.type || r.type === t.type) && r.name === t.name ? this.removeEventListener(r.type, r.listener, r.options) : e[++s] = r;
+      ++s ? e.length = s : delete this.__on;
     }
-  };
-}
-function Gr(t, e, n) {
-  return function() {
-    var i = this.__on, s, r = Yr(e);
-    if (i) {
-      for (var o = 0, a = i.length; o < a; ++o)
-        if ((s = i[o]).type === t.type && s.name === t.name) {
-          this.removeEventListener(s.type, s.listener, s.options), this.addEventListener(s.type, s.listener = r, s.options = n), s.value = e;
-          return;
-        }
-    }
-    this.addEventListener(t.type, r, n), s = { type: t.type, name: t.name, value: e, listener: r, options: n }, i ? i.push(s) : this.__on = [s];
   };
 }
 function Wr(t, e, n) {
-  var i = Kr(t + ""), s, r = i.length, o;
+  return function() {
+    var s = this.__on, i, r = Kr(e);
+    if (s) {
+      for (var o = 0, a = s.length; o < a; ++o)
+        if ((i = s[o]).type === t.type && i.name === t.name) {
+          this.removeEventListener(i.type, i.listener, i.options), this.addEventListener(i.type, i.listener = r, i.options = n), i.value = e;
+          return;
+        }
+    }
+    this.addEventListener(t.type, r, n), i = { type: t.type, name: t.name, value: e, listener: r, options: n }, s ? s.push(i) : this.__on = [i];
+  };
+}
+function Zr(t, e, n) {
+  var s = Ur(t + ""), i, r = s.length, o;
   if (arguments.length < 2) {
     var a = this.node().__on;
     if (a) {
       for (var c = 0, h = a.length, l; c < h; ++c)
-        for (s = 0, l = a[c]; s < r; ++s)
-          if ((o = i[s]).type === l.type && o.name === l.name)
+        for (i = 0, l = a[c]; i < r; ++i)
+          if ((o = s[i]).type === l.type && o.name === l.name)
             return l.value;
     }
     return;
   }
-  for (a = e ? Gr : Ur, s = 0; s < r; ++s) this.each(a(i[s], e, n));
+  for (a = e ? Wr : Gr, i = 0; i < r; ++i) this.each(a(s[i], e, n));
   return this;
 }
-function ai(t, e, n) {
-  var i = ni(t), s = i.CustomEvent;
-  typeof s == "function" ? s = new s(e, n) : (s = i.document.createEvent("Event"), n ? (s.initEvent(e, n.bubbles, n.cancelable), s.detail = n.detail) : s.initEvent(e, !1, !1)), t.dispatchEvent(s);
-}
-function Zr(t, e) {
-  return function() {
-    return ai(this, t, e);
-  };
+function cs(t, e, n) {
+  var s = ss(t), i = s.CustomEvent;
+  typeof i == "function" ? i = new i(e, n) : (i = s.document.createEvent("Event"), n ? (i.initEvent(e, n.bubbles, n.cancelable), i.detail = n.detail) : i.initEvent(e, !1, !1)), t.dispatchEvent(i);
 }
 function Jr(t, e) {
   return function() {
-    return ai(this, t, e.apply(this, arguments));
+    return cs(this, t, e);
   };
 }
 function Qr(t, e) {
-  return this.each((typeof e == "function" ? Jr : Zr)(t, e));
+  return function() {
+    return cs(this, t, e.apply(this, arguments));
+  };
 }
-function* jr() {
+function jr(t, e) {
+  return this.each((typeof e == "function" ? Qr : Jr)(t, e));
+}
+function* to() {
   for (var t = this._groups, e = 0, n = t.length; e < n; ++e)
-    for (var i = t[e], s = 0, r = i.length, o; s < r; ++s)
-      (o = i[s]) && (yield o);
+    for (var s = t[e], i = 0, r = s.length, o; i < r; ++i)
+      (o = s[i]) && (yield o);
 }
-var ci = [null];
+var ls = [null];
 function L(t, e) {
   this._groups = t, this._parents = e;
 }
 function It() {
-  return new L([[document.documentElement]], ci);
+  return new L([[document.documentElement]], ls);
 }
-function to() {
+function eo() {
   return this;
 }
 L.prototype = It.prototype = {
   constructor: L,
-  select: Es,
-  selectAll: Ns,
-  selectChild: Is,
-  selectChildren: Os,
-  filter: Ds,
-  data: Ys,
-  enter: Fs,
-  exit: Us,
-  join: Gs,
-  merge: Ws,
-  selection: to,
-  order: Zs,
-  sort: Js,
-  call: js,
-  nodes: tr,
-  node: er,
-  size: nr,
+  select: Ai,
+  selectAll: Ti,
+  selectChild: Li,
+  selectChildren: Di,
+  filter: Fi,
+  data: Ki,
+  enter: Hi,
+  exit: Gi,
+  join: Wi,
+  merge: Zi,
+  selection: eo,
+  order: Ji,
+  sort: Qi,
+  call: tr,
+  nodes: er,
+  node: nr,
+  size: sr,
   empty: ir,
-  each: sr,
-  attr: ur,
-  style: mr,
-  property: vr,
-  classed: Mr,
-  text: Ar,
-  html: Tr,
-  raise: zr,
-  lower: Lr,
-  append: Rr,
-  insert: Or,
-  remove: Fr,
-  clone: Vr,
-  datum: Xr,
-  on: Wr,
-  dispatch: Qr,
-  [Symbol.iterator]: jr
+  each: rr,
+  attr: fr,
+  style: gr,
+  property: xr,
+  classed: kr,
+  text: qr,
+  html: Cr,
+  raise: Ir,
+  lower: Rr,
+  append: Pr,
+  insert: Dr,
+  remove: Hr,
+  clone: Xr,
+  datum: Yr,
+  on: Zr,
+  dispatch: jr,
+  [Symbol.iterator]: to
 };
 function F(t) {
-  return typeof t == "string" ? new L([[document.querySelector(t)]], [document.documentElement]) : new L([[t]], ci);
+  return typeof t == "string" ? new L([[document.querySelector(t)]], [document.documentElement]) : new L([[t]], ls);
 }
-function eo(t) {
+function no(t) {
   let e;
   for (; e = t.sourceEvent; ) t = e;
   return t;
 }
 function at(t, e) {
-  if (t = eo(t), e === void 0 && (e = t.currentTarget), e) {
+  if (t = no(t), e === void 0 && (e = t.currentTarget), e) {
     var n = e.ownerSVGElement || e;
     if (n.createSVGPoint) {
-      var i = n.createSVGPoint();
-      return i.x = t.clientX, i.y = t.clientY, i = i.matrixTransform(e.getScreenCTM().inverse()), [i.x, i.y];
+      var s = n.createSVGPoint();
+      return s.x = t.clientX, s.y = t.clientY, s = s.matrixTransform(e.getScreenCTM().inverse()), [s.x, s.y];
     }
     if (e.getBoundingClientRect) {
-      var s = e.getBoundingClientRect();
-      return [t.clientX - s.left - e.clientLeft, t.clientY - s.top - e.clientTop];
+      var i = e.getBoundingClientRect();
+      return [t.clientX - i.left - e.clientLeft, t.clientY - i.top - e.clientTop];
     }
   }
   return [t.pageX, t.pageY];
 }
-var no = { value: () => {
+var so = { value: () => {
 } };
-function Re() {
-  for (var t = 0, e = arguments.length, n = {}, i; t < e; ++t) {
-    if (!(i = arguments[t] + "") || i in n || /[\s.]/.test(i)) throw new Error("illegal type: " + i);
-    n[i] = [];
+function Pe() {
+  for (var t = 0, e = arguments.length, n = {}, s; t < e; ++t) {
+    if (!(s = arguments[t] + "") || s in n || /[\s.]/.test(s)) throw new Error("illegal type: " + s);
+    n[s] = [];
   }
   return new Vt(n);
 }
@@ -1726,23 +1726,23 @@ function Vt(t) {
 }
 function io(t, e) {
   return t.trim().split(/^|\s+/).map(function(n) {
-    var i = "", s = n.indexOf(".");
-    if (s >= 0 && (i = n.slice(s + 1), n = n.slice(0, s)), n && !e.hasOwnProperty(n)) throw new Error("unknown type: " + n);
-    return { type: n, name: i };
+    var s = "", i = n.indexOf(".");
+    if (i >= 0 && (s = n.slice(i + 1), n = n.slice(0, i)), n && !e.hasOwnProperty(n)) throw new Error("unknown type: " + n);
+    return { type: n, name: s };
   });
 }
-Vt.prototype = Re.prototype = {
+Vt.prototype = Pe.prototype = {
   constructor: Vt,
   on: function(t, e) {
-    var n = this._, i = io(t + "", n), s, r = -1, o = i.length;
+    var n = this._, s = io(t + "", n), i, r = -1, o = s.length;
     if (arguments.length < 2) {
-      for (; ++r < o; ) if ((s = (t = i[r]).type) && (s = so(n[s], t.name))) return s;
+      for (; ++r < o; ) if ((i = (t = s[r]).type) && (i = ro(n[i], t.name))) return i;
       return;
     }
     if (e != null && typeof e != "function") throw new Error("invalid callback: " + e);
     for (; ++r < o; )
-      if (s = (t = i[r]).type) n[s] = hn(n[s], t.name, e);
-      else if (e == null) for (s in n) n[s] = hn(n[s], t.name, null);
+      if (i = (t = s[r]).type) n[i] = un(n[i], t.name, e);
+      else if (e == null) for (i in n) n[i] = un(n[i], t.name, null);
     return this;
   },
   copy: function() {
@@ -1751,212 +1751,212 @@ Vt.prototype = Re.prototype = {
     return new Vt(t);
   },
   call: function(t, e) {
-    if ((s = arguments.length - 2) > 0) for (var n = new Array(s), i = 0, s, r; i < s; ++i) n[i] = arguments[i + 2];
+    if ((i = arguments.length - 2) > 0) for (var n = new Array(i), s = 0, i, r; s < i; ++s) n[s] = arguments[s + 2];
     if (!this._.hasOwnProperty(t)) throw new Error("unknown type: " + t);
-    for (r = this._[t], i = 0, s = r.length; i < s; ++i) r[i].value.apply(e, n);
+    for (r = this._[t], s = 0, i = r.length; s < i; ++s) r[s].value.apply(e, n);
   },
   apply: function(t, e, n) {
     if (!this._.hasOwnProperty(t)) throw new Error("unknown type: " + t);
-    for (var i = this._[t], s = 0, r = i.length; s < r; ++s) i[s].value.apply(e, n);
+    for (var s = this._[t], i = 0, r = s.length; i < r; ++i) s[i].value.apply(e, n);
   }
 };
-function so(t, e) {
-  for (var n = 0, i = t.length, s; n < i; ++n)
-    if ((s = t[n]).name === e)
-      return s.value;
+function ro(t, e) {
+  for (var n = 0, s = t.length, i; n < s; ++n)
+    if ((i = t[n]).name === e)
+      return i.value;
 }
-function hn(t, e, n) {
-  for (var i = 0, s = t.length; i < s; ++i)
-    if (t[i].name === e) {
-      t[i] = no, t = t.slice(0, i).concat(t.slice(i + 1));
+function un(t, e, n) {
+  for (var s = 0, i = t.length; s < i; ++s)
+    if (t[s].name === e) {
+      t[s] = so, t = t.slice(0, s).concat(t.slice(s + 1));
       break;
     }
   return n != null && t.push({ name: e, value: n }), t;
 }
-const ke = { capture: !0, passive: !1 };
-function $e(t) {
+const $e = { capture: !0, passive: !1 };
+function Ee(t) {
   t.preventDefault(), t.stopImmediatePropagation();
 }
-function ro(t) {
-  var e = t.document.documentElement, n = F(t).on("dragstart.drag", $e, ke);
-  "onselectstart" in e ? n.on("selectstart.drag", $e, ke) : (e.__noselect = e.style.MozUserSelect, e.style.MozUserSelect = "none");
+function oo(t) {
+  var e = t.document.documentElement, n = F(t).on("dragstart.drag", Ee, $e);
+  "onselectstart" in e ? n.on("selectstart.drag", Ee, $e) : (e.__noselect = e.style.MozUserSelect, e.style.MozUserSelect = "none");
 }
-function oo(t, e) {
-  var n = t.document.documentElement, i = F(t).on("dragstart.drag", null);
-  e && (i.on("click.drag", $e, ke), setTimeout(function() {
-    i.on("click.drag", null);
-  }, 0)), "onselectstart" in n ? i.on("selectstart.drag", null) : (n.style.MozUserSelect = n.__noselect, delete n.__noselect);
+function ao(t, e) {
+  var n = t.document.documentElement, s = F(t).on("dragstart.drag", null);
+  e && (s.on("click.drag", Ee, $e), setTimeout(function() {
+    s.on("click.drag", null);
+  }, 0)), "onselectstart" in n ? s.on("selectstart.drag", null) : (n.style.MozUserSelect = n.__noselect, delete n.__noselect);
 }
-var xt = 0, Et = 0, Mt = 0, li = 1e3, Qt, At, jt = 0, ft = 0, se = 0, Ct = typeof performance == "object" && performance.now ? performance : Date, hi = typeof window == "object" && window.requestAnimationFrame ? window.requestAnimationFrame.bind(window) : function(t) {
+var xt = 0, Et = 0, Mt = 0, hs = 1e3, Qt, At, jt = 0, ft = 0, ie = 0, Ct = typeof performance == "object" && performance.now ? performance : Date, us = typeof window == "object" && window.requestAnimationFrame ? window.requestAnimationFrame.bind(window) : function(t) {
   setTimeout(t, 17);
 };
-function Pe() {
-  return ft || (hi(ao), ft = Ct.now() + se);
+function Oe() {
+  return ft || (us(co), ft = Ct.now() + ie);
 }
-function ao() {
+function co() {
   ft = 0;
 }
 function te() {
   this._call = this._time = this._next = null;
 }
-te.prototype = ui.prototype = {
+te.prototype = fs.prototype = {
   constructor: te,
   restart: function(t, e, n) {
     if (typeof t != "function") throw new TypeError("callback is not a function");
-    n = (n == null ? Pe() : +n) + (e == null ? 0 : +e), !this._next && At !== this && (At ? At._next = this : Qt = this, At = this), this._call = t, this._time = n, Ee();
+    n = (n == null ? Oe() : +n) + (e == null ? 0 : +e), !this._next && At !== this && (At ? At._next = this : Qt = this, At = this), this._call = t, this._time = n, Ae();
   },
   stop: function() {
-    this._call && (this._call = null, this._time = 1 / 0, Ee());
+    this._call && (this._call = null, this._time = 1 / 0, Ae());
   }
 };
-function ui(t, e, n) {
-  var i = new te();
-  return i.restart(t, e, n), i;
+function fs(t, e, n) {
+  var s = new te();
+  return s.restart(t, e, n), s;
 }
-function co() {
-  Pe(), ++xt;
+function lo() {
+  Oe(), ++xt;
   for (var t = Qt, e; t; )
     (e = ft - t._time) >= 0 && t._call.call(void 0, e), t = t._next;
   --xt;
 }
-function un() {
-  ft = (jt = Ct.now()) + se, xt = Et = 0;
+function fn() {
+  ft = (jt = Ct.now()) + ie, xt = Et = 0;
   try {
-    co();
+    lo();
   } finally {
-    xt = 0, ho(), ft = 0;
+    xt = 0, uo(), ft = 0;
   }
 }
-function lo() {
-  var t = Ct.now(), e = t - jt;
-  e > li && (se -= e, jt = t);
-}
 function ho() {
-  for (var t, e = Qt, n, i = 1 / 0; e; )
-    e._call ? (i > e._time && (i = e._time), t = e, e = e._next) : (n = e._next, e._next = null, e = t ? t._next = n : Qt = n);
-  At = t, Ee(i);
+  var t = Ct.now(), e = t - jt;
+  e > hs && (ie -= e, jt = t);
 }
-function Ee(t) {
+function uo() {
+  for (var t, e = Qt, n, s = 1 / 0; e; )
+    e._call ? (s > e._time && (s = e._time), t = e, e = e._next) : (n = e._next, e._next = null, e = t ? t._next = n : Qt = n);
+  At = t, Ae(s);
+}
+function Ae(t) {
   if (!xt) {
     Et && (Et = clearTimeout(Et));
     var e = t - ft;
-    e > 24 ? (t < 1 / 0 && (Et = setTimeout(un, Math.ceil(t - Ct.now() - se) + 1)), Mt && (Mt = clearInterval(Mt))) : (Mt || (jt = Ct.now(), Mt = setInterval(lo, li)), xt = 1, hi(un));
+    e > 24 ? (t < 1 / 0 && (Et = setTimeout(fn, Math.ceil(t - Ct.now() - ie) + 1)), Mt && (Mt = clearInterval(Mt))) : (Mt || (jt = Ct.now(), Mt = setInterval(ho, hs)), xt = 1, us(fn));
   }
 }
-function fn(t, e, n) {
-  var i = new te();
-  return e = e == null ? 0 : +e, i.restart((s) => {
-    i.stop(), t(s + e);
-  }, e, n), i;
+function dn(t, e, n) {
+  var s = new te();
+  return e = e == null ? 0 : +e, s.restart((i) => {
+    s.stop(), t(i + e);
+  }, e, n), s;
 }
-function uo(t) {
+function fo(t) {
   return ((t *= 2) <= 1 ? t * t * t : (t -= 2) * t * t + 2) / 2;
 }
-var Oe = 3;
+var De = 3;
 (function t(e) {
   e = +e;
-  function n(i) {
-    return Math.pow(i, e);
+  function n(s) {
+    return Math.pow(s, e);
   }
   return n.exponent = t, n;
-})(Oe);
+})(De);
 (function t(e) {
   e = +e;
-  function n(i) {
-    return 1 - Math.pow(1 - i, e);
+  function n(s) {
+    return 1 - Math.pow(1 - s, e);
   }
   return n.exponent = t, n;
-})(Oe);
+})(De);
 (function t(e) {
   e = +e;
-  function n(i) {
-    return ((i *= 2) <= 1 ? Math.pow(i, e) : 2 - Math.pow(2 - i, e)) / 2;
+  function n(s) {
+    return ((s *= 2) <= 1 ? Math.pow(s, e) : 2 - Math.pow(2 - s, e)) / 2;
   }
   return n.exponent = t, n;
-})(Oe);
+})(De);
 function ee(t) {
   return (Math.pow(2, -10 * t) - 9765625e-10) * 1.0009775171065494;
 }
-var De = 1.70158;
+var Fe = 1.70158;
 (function t(e) {
   e = +e;
-  function n(i) {
-    return (i = +i) * i * (e * (i - 1) + i);
+  function n(s) {
+    return (s = +s) * s * (e * (s - 1) + s);
   }
   return n.overshoot = t, n;
-})(De);
+})(Fe);
 (function t(e) {
   e = +e;
-  function n(i) {
-    return --i * i * ((i + 1) * e + i) + 1;
+  function n(s) {
+    return --s * s * ((s + 1) * e + s) + 1;
   }
   return n.overshoot = t, n;
-})(De);
+})(Fe);
 (function t(e) {
   e = +e;
-  function n(i) {
-    return ((i *= 2) < 1 ? i * i * ((e + 1) * i - e) : (i -= 2) * i * ((e + 1) * i + e) + 2) / 2;
+  function n(s) {
+    return ((s *= 2) < 1 ? s * s * ((e + 1) * s - e) : (s -= 2) * s * ((e + 1) * s + e) + 2) / 2;
   }
   return n.overshoot = t, n;
-})(De);
-var bt = 2 * Math.PI, Fe = 1, He = 0.3;
+})(Fe);
+var bt = 2 * Math.PI, He = 1, Be = 0.3;
 (function t(e, n) {
-  var i = Math.asin(1 / (e = Math.max(1, e))) * (n /= bt);
-  function s(r) {
-    return e * ee(- --r) * Math.sin((i - r) / n);
+  var s = Math.asin(1 / (e = Math.max(1, e))) * (n /= bt);
+  function i(r) {
+    return e * ee(- --r) * Math.sin((s - r) / n);
   }
-  return s.amplitude = function(r) {
+  return i.amplitude = function(r) {
     return t(r, n * bt);
-  }, s.period = function(r) {
+  }, i.period = function(r) {
     return t(e, r);
-  }, s;
-})(Fe, He);
+  }, i;
+})(He, Be);
 (function t(e, n) {
-  var i = Math.asin(1 / (e = Math.max(1, e))) * (n /= bt);
-  function s(r) {
-    return 1 - e * ee(r = +r) * Math.sin((r + i) / n);
+  var s = Math.asin(1 / (e = Math.max(1, e))) * (n /= bt);
+  function i(r) {
+    return 1 - e * ee(r = +r) * Math.sin((r + s) / n);
   }
-  return s.amplitude = function(r) {
+  return i.amplitude = function(r) {
     return t(r, n * bt);
-  }, s.period = function(r) {
+  }, i.period = function(r) {
     return t(e, r);
-  }, s;
-})(Fe, He);
+  }, i;
+})(He, Be);
 (function t(e, n) {
-  var i = Math.asin(1 / (e = Math.max(1, e))) * (n /= bt);
-  function s(r) {
-    return ((r = r * 2 - 1) < 0 ? e * ee(-r) * Math.sin((i - r) / n) : 2 - e * ee(r) * Math.sin((i + r) / n)) / 2;
+  var s = Math.asin(1 / (e = Math.max(1, e))) * (n /= bt);
+  function i(r) {
+    return ((r = r * 2 - 1) < 0 ? e * ee(-r) * Math.sin((s - r) / n) : 2 - e * ee(r) * Math.sin((s + r) / n)) / 2;
   }
-  return s.amplitude = function(r) {
+  return i.amplitude = function(r) {
     return t(r, n * bt);
-  }, s.period = function(r) {
+  }, i.period = function(r) {
     return t(e, r);
-  }, s;
-})(Fe, He);
-var fo = Re("start", "end", "cancel", "interrupt"), po = [], fi = 0, dn = 1, Ae = 2, Xt = 3, pn = 4, qe = 5, Yt = 6;
-function re(t, e, n, i, s, r) {
+  }, i;
+})(He, Be);
+var po = Pe("start", "end", "cancel", "interrupt"), mo = [], ds = 0, pn = 1, qe = 2, Xt = 3, mn = 4, Se = 5, Yt = 6;
+function re(t, e, n, s, i, r) {
   var o = t.__transition;
   if (!o) t.__transition = {};
   else if (n in o) return;
-  mo(t, n, {
+  go(t, n, {
     name: e,
-    index: i,
+    index: s,
     // For context during callback.
-    group: s,
+    group: i,
     // For context during callback.
-    on: fo,
-    tween: po,
+    on: po,
+    tween: mo,
     time: r.time,
     delay: r.delay,
     duration: r.duration,
     ease: r.ease,
     timer: null,
-    state: fi
+    state: ds
   });
 }
-function Be(t, e) {
+function Ve(t, e) {
   var n = B(t, e);
-  if (n.state > fi) throw new Error("too late; already scheduled");
+  if (n.state > ds) throw new Error("too late; already scheduled");
   return n;
 }
 function U(t, e) {
@@ -1969,294 +1969,294 @@ function B(t, e) {
   if (!n || !(n = n[e])) throw new Error("transition not found");
   return n;
 }
-function mo(t, e, n) {
-  var i = t.__transition, s;
-  i[e] = n, n.timer = ui(r, 0, n.time);
+function go(t, e, n) {
+  var s = t.__transition, i;
+  s[e] = n, n.timer = fs(r, 0, n.time);
   function r(h) {
-    n.state = dn, n.timer.restart(o, n.delay, n.time), n.delay <= h && o(h - n.delay);
+    n.state = pn, n.timer.restart(o, n.delay, n.time), n.delay <= h && o(h - n.delay);
   }
   function o(h) {
     var l, f, p, d;
-    if (n.state !== dn) return c();
-    for (l in i)
-      if (d = i[l], d.name === n.name) {
-        if (d.state === Xt) return fn(o);
-        d.state === pn ? (d.state = Yt, d.timer.stop(), d.on.call("interrupt", t, t.__data__, d.index, d.group), delete i[l]) : +l < e && (d.state = Yt, d.timer.stop(), d.on.call("cancel", t, t.__data__, d.index, d.group), delete i[l]);
+    if (n.state !== pn) return c();
+    for (l in s)
+      if (d = s[l], d.name === n.name) {
+        if (d.state === Xt) return dn(o);
+        d.state === mn ? (d.state = Yt, d.timer.stop(), d.on.call("interrupt", t, t.__data__, d.index, d.group), delete s[l]) : +l < e && (d.state = Yt, d.timer.stop(), d.on.call("cancel", t, t.__data__, d.index, d.group), delete s[l]);
       }
-    if (fn(function() {
-      n.state === Xt && (n.state = pn, n.timer.restart(a, n.delay, n.time), a(h));
-    }), n.state = Ae, n.on.call("start", t, t.__data__, n.index, n.group), n.state === Ae) {
-      for (n.state = Xt, s = new Array(p = n.tween.length), l = 0, f = -1; l < p; ++l)
-        (d = n.tween[l].value.call(t, t.__data__, n.index, n.group)) && (s[++f] = d);
-      s.length = f + 1;
+    if (dn(function() {
+      n.state === Xt && (n.state = mn, n.timer.restart(a, n.delay, n.time), a(h));
+    }), n.state = qe, n.on.call("start", t, t.__data__, n.index, n.group), n.state === qe) {
+      for (n.state = Xt, i = new Array(p = n.tween.length), l = 0, f = -1; l < p; ++l)
+        (d = n.tween[l].value.call(t, t.__data__, n.index, n.group)) && (i[++f] = d);
+      i.length = f + 1;
     }
   }
   function a(h) {
-    for (var l = h < n.duration ? n.ease.call(null, h / n.duration) : (n.timer.restart(c), n.state = qe, 1), f = -1, p = s.length; ++f < p; )
-      s[f].call(t, l);
-    n.state === qe && (n.on.call("end", t, t.__data__, n.index, n.group), c());
+    for (var l = h < n.duration ? n.ease.call(null, h / n.duration) : (n.timer.restart(c), n.state = Se, 1), f = -1, p = i.length; ++f < p; )
+      i[f].call(t, l);
+    n.state === Se && (n.on.call("end", t, t.__data__, n.index, n.group), c());
   }
   function c() {
-    n.state = Yt, n.timer.stop(), delete i[e];
-    for (var h in i) return;
+    n.state = Yt, n.timer.stop(), delete s[e];
+    for (var h in s) return;
     delete t.__transition;
   }
 }
 function Kt(t, e) {
-  var n = t.__transition, i, s, r = !0, o;
+  var n = t.__transition, s, i, r = !0, o;
   if (n) {
     e = e == null ? null : e + "";
     for (o in n) {
-      if ((i = n[o]).name !== e) {
+      if ((s = n[o]).name !== e) {
         r = !1;
         continue;
       }
-      s = i.state > Ae && i.state < qe, i.state = Yt, i.timer.stop(), i.on.call(s ? "interrupt" : "cancel", t, t.__data__, i.index, i.group), delete n[o];
+      i = s.state > qe && s.state < Se, s.state = Yt, s.timer.stop(), s.on.call(i ? "interrupt" : "cancel", t, t.__data__, s.index, s.group), delete n[o];
     }
     r && delete t.__transition;
   }
 }
-function go(t) {
+function wo(t) {
   return this.each(function() {
     Kt(this, t);
   });
 }
-function wo(t, e) {
-  var n, i;
+function yo(t, e) {
+  var n, s;
   return function() {
-    var s = U(this, t), r = s.tween;
+    var i = U(this, t), r = i.tween;
     if (r !== n) {
-      i = n = r;
-      for (var o = 0, a = i.length; o < a; ++o)
-        if (i[o].name === e) {
-          i = i.slice(), i.splice(o, 1);
+      s = n = r;
+      for (var o = 0, a = s.length; o < a; ++o)
+        if (s[o].name === e) {
+          s = s.slice(), s.splice(o, 1);
           break;
         }
     }
-    s.tween = i;
+    i.tween = s;
   };
 }
-function yo(t, e, n) {
-  var i, s;
+function vo(t, e, n) {
+  var s, i;
   if (typeof n != "function") throw new Error();
   return function() {
     var r = U(this, t), o = r.tween;
-    if (o !== i) {
-      s = (i = o).slice();
-      for (var a = { name: e, value: n }, c = 0, h = s.length; c < h; ++c)
-        if (s[c].name === e) {
-          s[c] = a;
+    if (o !== s) {
+      i = (s = o).slice();
+      for (var a = { name: e, value: n }, c = 0, h = i.length; c < h; ++c)
+        if (i[c].name === e) {
+          i[c] = a;
           break;
         }
-      c === h && s.push(a);
+      c === h && i.push(a);
     }
-    r.tween = s;
+    r.tween = i;
   };
 }
-function vo(t, e) {
+function xo(t, e) {
   var n = this._id;
   if (t += "", arguments.length < 2) {
-    for (var i = B(this.node(), n).tween, s = 0, r = i.length, o; s < r; ++s)
-      if ((o = i[s]).name === t)
+    for (var s = B(this.node(), n).tween, i = 0, r = s.length, o; i < r; ++i)
+      if ((o = s[i]).name === t)
         return o.value;
     return null;
   }
-  return this.each((e == null ? wo : yo)(n, t, e));
+  return this.each((e == null ? yo : vo)(n, t, e));
 }
-function Ve(t, e, n) {
-  var i = t._id;
+function Xe(t, e, n) {
+  var s = t._id;
   return t.each(function() {
-    var s = U(this, i);
-    (s.value || (s.value = {}))[e] = n.apply(this, arguments);
-  }), function(s) {
-    return B(s, i).value[e];
+    var i = U(this, s);
+    (i.value || (i.value = {}))[e] = n.apply(this, arguments);
+  }), function(i) {
+    return B(i, s).value[e];
   };
 }
-function di(t, e) {
+function ps(t, e) {
   var n;
-  return (typeof e == "number" ? it : e instanceof Nt ? nn : (n = Nt(e)) ? (e = n, nn) : is)(t, e);
+  return (typeof e == "number" ? st : e instanceof Nt ? sn : (n = Nt(e)) ? (e = n, sn) : ii)(t, e);
 }
-function xo(t) {
+function bo(t) {
   return function() {
     this.removeAttribute(t);
   };
 }
-function bo(t) {
+function _o(t) {
   return function() {
     this.removeAttributeNS(t.space, t.local);
   };
 }
-function _o(t, e, n) {
-  var i, s = n + "", r;
+function Mo(t, e, n) {
+  var s, i = n + "", r;
   return function() {
     var o = this.getAttribute(t);
-    return o === s ? null : o === i ? r : r = e(i = o, n);
-  };
-}
-function Mo(t, e, n) {
-  var i, s = n + "", r;
-  return function() {
-    var o = this.getAttributeNS(t.space, t.local);
-    return o === s ? null : o === i ? r : r = e(i = o, n);
+    return o === i ? null : o === s ? r : r = e(s = o, n);
   };
 }
 function ko(t, e, n) {
-  var i, s, r;
+  var s, i = n + "", r;
   return function() {
-    var o, a = n(this), c;
-    return a == null ? void this.removeAttribute(t) : (o = this.getAttribute(t), c = a + "", o === c ? null : o === i && c === s ? r : (s = c, r = e(i = o, a)));
+    var o = this.getAttributeNS(t.space, t.local);
+    return o === i ? null : o === s ? r : r = e(s = o, n);
   };
 }
 function $o(t, e, n) {
-  var i, s, r;
+  var s, i, r;
   return function() {
     var o, a = n(this), c;
-    return a == null ? void this.removeAttributeNS(t.space, t.local) : (o = this.getAttributeNS(t.space, t.local), c = a + "", o === c ? null : o === i && c === s ? r : (s = c, r = e(i = o, a)));
+    return a == null ? void this.removeAttribute(t) : (o = this.getAttribute(t), c = a + "", o === c ? null : o === s && c === i ? r : (i = c, r = e(s = o, a)));
   };
 }
-function Eo(t, e) {
-  var n = ie(t), i = n === "transform" ? as : di;
-  return this.attrTween(t, typeof e == "function" ? (n.local ? $o : ko)(n, i, Ve(this, "attr." + t, e)) : e == null ? (n.local ? bo : xo)(n) : (n.local ? Mo : _o)(n, i, e));
+function Eo(t, e, n) {
+  var s, i, r;
+  return function() {
+    var o, a = n(this), c;
+    return a == null ? void this.removeAttributeNS(t.space, t.local) : (o = this.getAttributeNS(t.space, t.local), c = a + "", o === c ? null : o === s && c === i ? r : (i = c, r = e(s = o, a)));
+  };
 }
 function Ao(t, e) {
+  var n = se(t), s = n === "transform" ? ci : ps;
+  return this.attrTween(t, typeof e == "function" ? (n.local ? Eo : $o)(n, s, Xe(this, "attr." + t, e)) : e == null ? (n.local ? _o : bo)(n) : (n.local ? ko : Mo)(n, s, e));
+}
+function qo(t, e) {
   return function(n) {
     this.setAttribute(t, e.call(this, n));
   };
 }
-function qo(t, e) {
+function So(t, e) {
   return function(n) {
     this.setAttributeNS(t.space, t.local, e.call(this, n));
   };
 }
-function So(t, e) {
-  var n, i;
-  function s() {
-    var r = e.apply(this, arguments);
-    return r !== i && (n = (i = r) && qo(t, r)), n;
-  }
-  return s._value = e, s;
-}
 function No(t, e) {
-  var n, i;
-  function s() {
+  var n, s;
+  function i() {
     var r = e.apply(this, arguments);
-    return r !== i && (n = (i = r) && Ao(t, r)), n;
+    return r !== s && (n = (s = r) && So(t, r)), n;
   }
-  return s._value = e, s;
+  return i._value = e, i;
 }
 function To(t, e) {
+  var n, s;
+  function i() {
+    var r = e.apply(this, arguments);
+    return r !== s && (n = (s = r) && qo(t, r)), n;
+  }
+  return i._value = e, i;
+}
+function Co(t, e) {
   var n = "attr." + t;
   if (arguments.length < 2) return (n = this.tween(n)) && n._value;
   if (e == null) return this.tween(n, null);
   if (typeof e != "function") throw new Error();
-  var i = ie(t);
-  return this.tween(n, (i.local ? So : No)(i, e));
-}
-function Co(t, e) {
-  return function() {
-    Be(this, t).delay = +e.apply(this, arguments);
-  };
+  var s = se(t);
+  return this.tween(n, (s.local ? No : To)(s, e));
 }
 function zo(t, e) {
-  return e = +e, function() {
-    Be(this, t).delay = e;
+  return function() {
+    Ve(this, t).delay = +e.apply(this, arguments);
   };
 }
-function Io(t) {
-  var e = this._id;
-  return arguments.length ? this.each((typeof t == "function" ? Co : zo)(e, t)) : B(this.node(), e).delay;
+function Io(t, e) {
+  return e = +e, function() {
+    Ve(this, t).delay = e;
+  };
 }
-function Lo(t, e) {
+function Lo(t) {
+  var e = this._id;
+  return arguments.length ? this.each((typeof t == "function" ? zo : Io)(e, t)) : B(this.node(), e).delay;
+}
+function Ro(t, e) {
   return function() {
     U(this, t).duration = +e.apply(this, arguments);
   };
 }
-function Ro(t, e) {
+function Po(t, e) {
   return e = +e, function() {
     U(this, t).duration = e;
   };
 }
-function Po(t) {
+function Oo(t) {
   var e = this._id;
-  return arguments.length ? this.each((typeof t == "function" ? Lo : Ro)(e, t)) : B(this.node(), e).duration;
+  return arguments.length ? this.each((typeof t == "function" ? Ro : Po)(e, t)) : B(this.node(), e).duration;
 }
-function Oo(t, e) {
+function Do(t, e) {
   if (typeof e != "function") throw new Error();
   return function() {
     U(this, t).ease = e;
   };
 }
-function Do(t) {
+function Fo(t) {
   var e = this._id;
-  return arguments.length ? this.each(Oo(e, t)) : B(this.node(), e).ease;
+  return arguments.length ? this.each(Do(e, t)) : B(this.node(), e).ease;
 }
-function Fo(t, e) {
+function Ho(t, e) {
   return function() {
     var n = e.apply(this, arguments);
     if (typeof n != "function") throw new Error();
     U(this, t).ease = n;
   };
 }
-function Ho(t) {
-  if (typeof t != "function") throw new Error();
-  return this.each(Fo(this._id, t));
-}
 function Bo(t) {
-  typeof t != "function" && (t = jn(t));
-  for (var e = this._groups, n = e.length, i = new Array(n), s = 0; s < n; ++s)
-    for (var r = e[s], o = r.length, a = i[s] = [], c, h = 0; h < o; ++h)
-      (c = r[h]) && t.call(c, c.__data__, h, r) && a.push(c);
-  return new tt(i, this._parents, this._name, this._id);
+  if (typeof t != "function") throw new Error();
+  return this.each(Ho(this._id, t));
 }
 function Vo(t) {
+  typeof t != "function" && (t = ts(t));
+  for (var e = this._groups, n = e.length, s = new Array(n), i = 0; i < n; ++i)
+    for (var r = e[i], o = r.length, a = s[i] = [], c, h = 0; h < o; ++h)
+      (c = r[h]) && t.call(c, c.__data__, h, r) && a.push(c);
+  return new tt(s, this._parents, this._name, this._id);
+}
+function Xo(t) {
   if (t._id !== this._id) throw new Error();
-  for (var e = this._groups, n = t._groups, i = e.length, s = n.length, r = Math.min(i, s), o = new Array(i), a = 0; a < r; ++a)
+  for (var e = this._groups, n = t._groups, s = e.length, i = n.length, r = Math.min(s, i), o = new Array(s), a = 0; a < r; ++a)
     for (var c = e[a], h = n[a], l = c.length, f = o[a] = new Array(l), p, d = 0; d < l; ++d)
       (p = c[d] || h[d]) && (f[d] = p);
-  for (; a < i; ++a)
+  for (; a < s; ++a)
     o[a] = e[a];
   return new tt(o, this._parents, this._name, this._id);
 }
-function Xo(t) {
+function Yo(t) {
   return (t + "").trim().split(/^|\s+/).every(function(e) {
     var n = e.indexOf(".");
     return n >= 0 && (e = e.slice(0, n)), !e || e === "start";
   });
 }
-function Yo(t, e, n) {
-  var i, s, r = Xo(e) ? Be : U;
+function Ko(t, e, n) {
+  var s, i, r = Yo(e) ? Ve : U;
   return function() {
     var o = r(this, t), a = o.on;
-    a !== i && (s = (i = a).copy()).on(e, n), o.on = s;
+    a !== s && (i = (s = a).copy()).on(e, n), o.on = i;
   };
 }
-function Ko(t, e) {
+function Uo(t, e) {
   var n = this._id;
-  return arguments.length < 2 ? B(this.node(), n).on.on(t) : this.each(Yo(n, t, e));
+  return arguments.length < 2 ? B(this.node(), n).on.on(t) : this.each(Ko(n, t, e));
 }
-function Uo(t) {
+function Go(t) {
   return function() {
     var e = this.parentNode;
     for (var n in this.__transition) if (+n !== t) return;
     e && e.removeChild(this);
   };
 }
-function Go() {
-  return this.on("end.remove", Uo(this._id));
-}
-function Wo(t) {
-  var e = this._name, n = this._id;
-  typeof t != "function" && (t = Ie(t));
-  for (var i = this._groups, s = i.length, r = new Array(s), o = 0; o < s; ++o)
-    for (var a = i[o], c = a.length, h = r[o] = new Array(c), l, f, p = 0; p < c; ++p)
-      (l = a[p]) && (f = t.call(l, l.__data__, p, a)) && ("__data__" in l && (f.__data__ = l.__data__), h[p] = f, re(h[p], e, n, p, h, B(l, n)));
-  return new tt(r, this._parents, e, n);
+function Wo() {
+  return this.on("end.remove", Go(this._id));
 }
 function Zo(t) {
   var e = this._name, n = this._id;
-  typeof t != "function" && (t = Qn(t));
-  for (var i = this._groups, s = i.length, r = [], o = [], a = 0; a < s; ++a)
-    for (var c = i[a], h = c.length, l, f = 0; f < h; ++f)
+  typeof t != "function" && (t = Le(t));
+  for (var s = this._groups, i = s.length, r = new Array(i), o = 0; o < i; ++o)
+    for (var a = s[o], c = a.length, h = r[o] = new Array(c), l, f, p = 0; p < c; ++p)
+      (l = a[p]) && (f = t.call(l, l.__data__, p, a)) && ("__data__" in l && (f.__data__ = l.__data__), h[p] = f, re(h[p], e, n, p, h, B(l, n)));
+  return new tt(r, this._parents, e, n);
+}
+function Jo(t) {
+  var e = this._name, n = this._id;
+  typeof t != "function" && (t = jn(t));
+  for (var s = this._groups, i = s.length, r = [], o = [], a = 0; a < i; ++a)
+    for (var c = s[a], h = c.length, l, f = 0; f < h; ++f)
       if (l = c[f]) {
         for (var p = t.call(l, l.__data__, f, c), d, w = B(l, n), _ = 0, M = p.length; _ < M; ++_)
           (d = p[_]) && re(d, e, n, _, p, w);
@@ -2264,104 +2264,104 @@ function Zo(t) {
       }
   return new tt(r, o, e, n);
 }
-var Jo = It.prototype.constructor;
-function Qo() {
-  return new Jo(this._groups, this._parents);
+var Qo = It.prototype.constructor;
+function jo() {
+  return new Qo(this._groups, this._parents);
 }
-function jo(t, e) {
-  var n, i, s;
+function ta(t, e) {
+  var n, s, i;
   return function() {
     var r = vt(this, t), o = (this.style.removeProperty(t), vt(this, t));
-    return r === o ? null : r === n && o === i ? s : s = e(n = r, i = o);
+    return r === o ? null : r === n && o === s ? i : i = e(n = r, s = o);
   };
 }
-function pi(t) {
+function ms(t) {
   return function() {
     this.style.removeProperty(t);
   };
 }
-function ta(t, e, n) {
-  var i, s = n + "", r;
+function ea(t, e, n) {
+  var s, i = n + "", r;
   return function() {
     var o = vt(this, t);
-    return o === s ? null : o === i ? r : r = e(i = o, n);
+    return o === i ? null : o === s ? r : r = e(s = o, n);
   };
 }
-function ea(t, e, n) {
-  var i, s, r;
+function na(t, e, n) {
+  var s, i, r;
   return function() {
     var o = vt(this, t), a = n(this), c = a + "";
-    return a == null && (c = a = (this.style.removeProperty(t), vt(this, t))), o === c ? null : o === i && c === s ? r : (s = c, r = e(i = o, a));
+    return a == null && (c = a = (this.style.removeProperty(t), vt(this, t))), o === c ? null : o === s && c === i ? r : (i = c, r = e(s = o, a));
   };
 }
-function na(t, e) {
-  var n, i, s, r = "style." + e, o = "end." + r, a;
+function sa(t, e) {
+  var n, s, i, r = "style." + e, o = "end." + r, a;
   return function() {
-    var c = U(this, t), h = c.on, l = c.value[r] == null ? a || (a = pi(e)) : void 0;
-    (h !== n || s !== l) && (i = (n = h).copy()).on(o, s = l), c.on = i;
+    var c = U(this, t), h = c.on, l = c.value[r] == null ? a || (a = ms(e)) : void 0;
+    (h !== n || i !== l) && (s = (n = h).copy()).on(o, i = l), c.on = s;
   };
 }
 function ia(t, e, n) {
-  var i = (t += "") == "transform" ? os : di;
-  return e == null ? this.styleTween(t, jo(t, i)).on("end.style." + t, pi(t)) : typeof e == "function" ? this.styleTween(t, ea(t, i, Ve(this, "style." + t, e))).each(na(this._id, t)) : this.styleTween(t, ta(t, i, e), n).on("end.style." + t, null);
-}
-function sa(t, e, n) {
-  return function(i) {
-    this.style.setProperty(t, e.call(this, i), n);
-  };
+  var s = (t += "") == "transform" ? ai : ps;
+  return e == null ? this.styleTween(t, ta(t, s)).on("end.style." + t, ms(t)) : typeof e == "function" ? this.styleTween(t, na(t, s, Xe(this, "style." + t, e))).each(sa(this._id, t)) : this.styleTween(t, ea(t, s, e), n).on("end.style." + t, null);
 }
 function ra(t, e, n) {
-  var i, s;
+  return function(s) {
+    this.style.setProperty(t, e.call(this, s), n);
+  };
+}
+function oa(t, e, n) {
+  var s, i;
   function r() {
     var o = e.apply(this, arguments);
-    return o !== s && (i = (s = o) && sa(t, o, n)), i;
+    return o !== i && (s = (i = o) && ra(t, o, n)), s;
   }
   return r._value = e, r;
 }
-function oa(t, e, n) {
-  var i = "style." + (t += "");
-  if (arguments.length < 2) return (i = this.tween(i)) && i._value;
-  if (e == null) return this.tween(i, null);
+function aa(t, e, n) {
+  var s = "style." + (t += "");
+  if (arguments.length < 2) return (s = this.tween(s)) && s._value;
+  if (e == null) return this.tween(s, null);
   if (typeof e != "function") throw new Error();
-  return this.tween(i, ra(t, e, n ?? ""));
+  return this.tween(s, oa(t, e, n ?? ""));
 }
-function aa(t) {
+function ca(t) {
   return function() {
     this.textContent = t;
   };
 }
-function ca(t) {
+function la(t) {
   return function() {
     var e = t(this);
     this.textContent = e ?? "";
   };
 }
-function la(t) {
-  return this.tween("text", typeof t == "function" ? ca(Ve(this, "text", t)) : aa(t == null ? "" : t + ""));
-}
 function ha(t) {
+  return this.tween("text", typeof t == "function" ? la(Xe(this, "text", t)) : ca(t == null ? "" : t + ""));
+}
+function ua(t) {
   return function(e) {
     this.textContent = t.call(this, e);
   };
 }
-function ua(t) {
-  var e, n;
-  function i() {
-    var s = t.apply(this, arguments);
-    return s !== n && (e = (n = s) && ha(s)), e;
-  }
-  return i._value = t, i;
-}
 function fa(t) {
+  var e, n;
+  function s() {
+    var i = t.apply(this, arguments);
+    return i !== n && (e = (n = i) && ua(i)), e;
+  }
+  return s._value = t, s;
+}
+function da(t) {
   var e = "text";
   if (arguments.length < 1) return (e = this.tween(e)) && e._value;
   if (t == null) return this.tween(e, null);
   if (typeof t != "function") throw new Error();
-  return this.tween(e, ua(t));
+  return this.tween(e, fa(t));
 }
-function da() {
-  for (var t = this._name, e = this._id, n = mi(), i = this._groups, s = i.length, r = 0; r < s; ++r)
-    for (var o = i[r], a = o.length, c, h = 0; h < a; ++h)
+function pa() {
+  for (var t = this._name, e = this._id, n = gs(), s = this._groups, i = s.length, r = 0; r < i; ++r)
+    for (var o = s[r], a = o.length, c, h = 0; h < a; ++h)
       if (c = o[h]) {
         var l = B(c, e);
         re(c, t, n, h, o, {
@@ -2371,96 +2371,96 @@ function da() {
           ease: l.ease
         });
       }
-  return new tt(i, this._parents, t, n);
+  return new tt(s, this._parents, t, n);
 }
-function pa() {
-  var t, e, n = this, i = n._id, s = n.size();
+function ma() {
+  var t, e, n = this, s = n._id, i = n.size();
   return new Promise(function(r, o) {
     var a = { value: o }, c = { value: function() {
-      --s === 0 && r();
+      --i === 0 && r();
     } };
     n.each(function() {
-      var h = U(this, i), l = h.on;
+      var h = U(this, s), l = h.on;
       l !== t && (e = (t = l).copy(), e._.cancel.push(a), e._.interrupt.push(a), e._.end.push(c)), h.on = e;
-    }), s === 0 && r();
+    }), i === 0 && r();
   });
 }
-var ma = 0;
-function tt(t, e, n, i) {
-  this._groups = t, this._parents = e, this._name = n, this._id = i;
+var ga = 0;
+function tt(t, e, n, s) {
+  this._groups = t, this._parents = e, this._name = n, this._id = s;
 }
-function mi() {
-  return ++ma;
+function gs() {
+  return ++ga;
 }
 var Z = It.prototype;
 tt.prototype = {
   constructor: tt,
-  select: Wo,
-  selectAll: Zo,
+  select: Zo,
+  selectAll: Jo,
   selectChild: Z.selectChild,
   selectChildren: Z.selectChildren,
-  filter: Bo,
-  merge: Vo,
-  selection: Qo,
-  transition: da,
+  filter: Vo,
+  merge: Xo,
+  selection: jo,
+  transition: pa,
   call: Z.call,
   nodes: Z.nodes,
   node: Z.node,
   size: Z.size,
   empty: Z.empty,
   each: Z.each,
-  on: Ko,
-  attr: Eo,
-  attrTween: To,
+  on: Uo,
+  attr: Ao,
+  attrTween: Co,
   style: ia,
-  styleTween: oa,
-  text: la,
-  textTween: fa,
-  remove: Go,
-  tween: vo,
-  delay: Io,
-  duration: Po,
-  ease: Do,
-  easeVarying: Ho,
-  end: pa,
+  styleTween: aa,
+  text: ha,
+  textTween: da,
+  remove: Wo,
+  tween: xo,
+  delay: Lo,
+  duration: Oo,
+  ease: Fo,
+  easeVarying: Bo,
+  end: ma,
   [Symbol.iterator]: Z[Symbol.iterator]
 };
-var ga = {
+var wa = {
   time: null,
   // Set on use.
   delay: 0,
   duration: 250,
-  ease: uo
+  ease: fo
 };
-function wa(t, e) {
+function ya(t, e) {
   for (var n; !(n = t.__transition) || !(n = n[e]); )
     if (!(t = t.parentNode))
       throw new Error(`transition ${e} not found`);
   return n;
 }
-function ya(t) {
+function va(t) {
   var e, n;
-  t instanceof tt ? (e = t._id, t = t._name) : (e = mi(), (n = ga).time = Pe(), t = t == null ? null : t + "");
-  for (var i = this._groups, s = i.length, r = 0; r < s; ++r)
-    for (var o = i[r], a = o.length, c, h = 0; h < a; ++h)
-      (c = o[h]) && re(c, t, e, h, o, n || wa(c, e));
-  return new tt(i, this._parents, t, e);
+  t instanceof tt ? (e = t._id, t = t._name) : (e = gs(), (n = wa).time = Oe(), t = t == null ? null : t + "");
+  for (var s = this._groups, i = s.length, r = 0; r < i; ++r)
+    for (var o = s[r], a = o.length, c, h = 0; h < a; ++h)
+      (c = o[h]) && re(c, t, e, h, o, n || ya(c, e));
+  return new tt(s, this._parents, t, e);
 }
-It.prototype.interrupt = go;
-It.prototype.transition = ya;
+It.prototype.interrupt = wo;
+It.prototype.transition = va;
 const Ht = (t) => () => t;
-function va(t, {
+function xa(t, {
   sourceEvent: e,
   target: n,
-  transform: i,
-  dispatch: s
+  transform: s,
+  dispatch: i
 }) {
   Object.defineProperties(this, {
     type: { value: t, enumerable: !0, configurable: !0 },
     sourceEvent: { value: e, enumerable: !0, configurable: !0 },
     target: { value: n, enumerable: !0, configurable: !0 },
-    transform: { value: i, enumerable: !0, configurable: !0 },
-    _: { value: s }
+    transform: { value: s, enumerable: !0, configurable: !0 },
+    _: { value: i }
   });
 }
 function j(t, e, n) {
@@ -2510,37 +2510,37 @@ function pe(t) {
 function kt(t) {
   t.preventDefault(), t.stopImmediatePropagation();
 }
-function xa(t) {
+function ba(t) {
   return (!t.ctrlKey || t.type === "wheel") && !t.button;
 }
-function ba() {
+function _a() {
   var t = this;
   return t instanceof SVGElement ? (t = t.ownerSVGElement || t, t.hasAttribute("viewBox") ? (t = t.viewBox.baseVal, [[t.x, t.y], [t.x + t.width, t.y + t.height]]) : [[0, 0], [t.width.baseVal.value, t.height.baseVal.value]]) : [[0, 0], [t.clientWidth, t.clientHeight]];
 }
-function mn() {
+function gn() {
   return this.__zoom || qt;
 }
-function _a(t) {
+function Ma(t) {
   return -t.deltaY * (t.deltaMode === 1 ? 0.05 : t.deltaMode ? 1 : 2e-3) * (t.ctrlKey ? 10 : 1);
 }
-function Ma() {
+function ka() {
   return navigator.maxTouchPoints || "ontouchstart" in this;
 }
-function ka(t, e, n) {
-  var i = t.invertX(e[0][0]) - n[0][0], s = t.invertX(e[1][0]) - n[1][0], r = t.invertY(e[0][1]) - n[0][1], o = t.invertY(e[1][1]) - n[1][1];
+function $a(t, e, n) {
+  var s = t.invertX(e[0][0]) - n[0][0], i = t.invertX(e[1][0]) - n[1][0], r = t.invertY(e[0][1]) - n[0][1], o = t.invertY(e[1][1]) - n[1][1];
   return t.translate(
-    s > i ? (i + s) / 2 : Math.min(0, i) || Math.max(0, s),
+    i > s ? (s + i) / 2 : Math.min(0, s) || Math.max(0, i),
     o > r ? (r + o) / 2 : Math.min(0, r) || Math.max(0, o)
   );
 }
-function $a() {
-  var t = xa, e = ba, n = ka, i = _a, s = Ma, r = [0, 1 / 0], o = [[-1 / 0, -1 / 0], [1 / 0, 1 / 0]], a = 250, c = us, h = Re("start", "zoom", "end"), l, f, p, d = 500, w = 150, _ = 0, M = 10;
+function Ea() {
+  var t = ba, e = _a, n = $a, s = Ma, i = ka, r = [0, 1 / 0], o = [[-1 / 0, -1 / 0], [1 / 0, 1 / 0]], a = 250, c = fi, h = Pe("start", "zoom", "end"), l, f, p, d = 500, w = 150, _ = 0, M = 10;
   function y(u) {
-    u.property("__zoom", mn).on("wheel.zoom", Lt, { passive: !1 }).on("mousedown.zoom", Rt).on("dblclick.zoom", Pt).filter(s).on("touchstart.zoom", yi).on("touchmove.zoom", vi).on("touchend.zoom touchcancel.zoom", xi).style("-webkit-tap-highlight-color", "rgba(0,0,0,0)");
+    u.property("__zoom", gn).on("wheel.zoom", Lt, { passive: !1 }).on("mousedown.zoom", Rt).on("dblclick.zoom", Pt).filter(i).on("touchstart.zoom", vs).on("touchmove.zoom", xs).on("touchend.zoom touchcancel.zoom", bs).style("-webkit-tap-highlight-color", "rgba(0,0,0,0)");
   }
   y.transform = function(u, v, m, x) {
     var b = u.selection ? u.selection() : u;
-    b.property("__zoom", mn), u !== b ? A(u, v, m, x) : b.interrupt().each(function() {
+    b.property("__zoom", gn), u !== b ? A(u, v, m, x) : b.interrupt().each(function() {
       I(this, arguments).event(x).start().zoom(null, typeof v == "function" ? v.apply(this, arguments) : v).end();
     });
   }, y.scaleBy = function(u, v, m, x) {
@@ -2620,7 +2620,7 @@ function $a() {
       h.call(
         u,
         this.that,
-        new va(u, {
+        new xa(u, {
           sourceEvent: this.sourceEvent,
           target: y,
           transform: this.that.__zoom,
@@ -2632,7 +2632,7 @@ function $a() {
   };
   function Lt(u, ...v) {
     if (!t.apply(this, arguments)) return;
-    var m = I(this, v).event(u), x = this.__zoom, b = Math.max(r[0], Math.min(r[1], x.k * Math.pow(2, i.apply(this, arguments)))), $ = at(u);
+    var m = I(this, v).event(u), x = this.__zoom, b = Math.max(r[0], Math.min(r[1], x.k * Math.pow(2, s.apply(this, arguments)))), $ = at(u);
     if (m.wheel)
       (m.mouse[0][0] !== $[0] || m.mouse[0][1] !== $[1]) && (m.mouse[1] = x.invert(m.mouse[0] = $)), clearTimeout(m.wheel);
     else {
@@ -2647,7 +2647,7 @@ function $a() {
   function Rt(u, ...v) {
     if (p || !t.apply(this, arguments)) return;
     var m = u.currentTarget, x = I(this, v, !0).event(u), b = F(u.view).on("mousemove.zoom", N, !0).on("mouseup.zoom", V, !0), $ = at(u, m), E = u.clientX, q = u.clientY;
-    ro(u.view), pe(u), x.mouse = [$, this.__zoom.invert($)], Kt(this), x.start();
+    oo(u.view), pe(u), x.mouse = [$, this.__zoom.invert($)], Kt(this), x.start();
     function N(z) {
       if (kt(z), !x.moved) {
         var P = z.clientX - E, G = z.clientY - q;
@@ -2656,7 +2656,7 @@ function $a() {
       x.event(z).zoom("mouse", n(T(x.that.__zoom, x.mouse[0] = at(z, m), x.mouse[1]), x.extent, o));
     }
     function V(z) {
-      b.on("mousemove.zoom mouseup.zoom", null), oo(z.view, x.moved), kt(z), x.event(z).end();
+      b.on("mousemove.zoom mouseup.zoom", null), ao(z.view, x.moved), kt(z), x.event(z).end();
     }
   }
   function Pt(u, ...v) {
@@ -2665,7 +2665,7 @@ function $a() {
       kt(u), a > 0 ? F(this).transition().duration(a).call(A, E, x, u) : F(this).call(y.transform, E, x, u);
     }
   }
-  function yi(u, ...v) {
+  function vs(u, ...v) {
     if (t.apply(this, arguments)) {
       var m = u.touches, x = m.length, b = I(this, v, u.changedTouches.length === x).event(u), $, E, q, N;
       for (pe(u), E = 0; E < x; ++E)
@@ -2675,7 +2675,7 @@ function $a() {
       }, d)), Kt(this), b.start());
     }
   }
-  function vi(u, ...v) {
+  function xs(u, ...v) {
     if (this.__zooming) {
       var m = I(this, v).event(u), x = u.changedTouches, b = x.length, $, E, q, N;
       for (kt(u), $ = 0; $ < b; ++$)
@@ -2688,7 +2688,7 @@ function $a() {
       m.zoom("touch", n(T(E, q, N), m.extent, o));
     }
   }
-  function xi(u, ...v) {
+  function bs(u, ...v) {
     if (this.__zooming) {
       var m = I(this, v).event(u), x = u.changedTouches, b = x.length, $, E;
       for (pe(u), p && clearTimeout(p), p = setTimeout(function() {
@@ -2703,11 +2703,11 @@ function $a() {
     }
   }
   return y.wheelDelta = function(u) {
-    return arguments.length ? (i = typeof u == "function" ? u : Ht(+u), y) : i;
+    return arguments.length ? (s = typeof u == "function" ? u : Ht(+u), y) : s;
   }, y.filter = function(u) {
     return arguments.length ? (t = typeof u == "function" ? u : Ht(!!u), y) : t;
   }, y.touchable = function(u) {
-    return arguments.length ? (s = typeof u == "function" ? u : Ht(!!u), y) : s;
+    return arguments.length ? (i = typeof u == "function" ? u : Ht(!!u), y) : i;
   }, y.extent = function(u) {
     return arguments.length ? (e = typeof u == "function" ? u : Ht([[+u[0][0], +u[0][1]], [+u[1][0], +u[1][1]]]), y) : e;
   }, y.scaleExtent = function(u) {
@@ -2729,17 +2729,17 @@ function $a() {
     return arguments.length ? (M = +u, y) : M;
   }, y;
 }
-const gn = 11, wn = 40;
-class Ea {
-  constructor(e, n, i) {
-    this.field = e, this.held = n, this.options = i, this.canvas.tabIndex = 0, this.canvas.setAttribute("role", "img"), this.canvas.setAttribute(
+const me = 110, wn = 11, yn = 40;
+class Aa {
+  constructor(e, n, s) {
+    this.field = e, this.held = n, this.options = s, this.canvas.tabIndex = 0, this.canvas.setAttribute("role", "img"), this.canvas.setAttribute(
       "aria-label",
-      `${i.label}: ${e.rows} by ${e.columns} attention weights. Arrow keys move, plus and minus zoom.`
-    ), this.element.append(this.canvas), this.zoom = $a().on("zoom", (s) => {
-      this.transform = s.transform, this.redraw();
-    }), this.canvas.addEventListener("pointermove", (s) => this.point(s)), this.canvas.addEventListener("pointerleave", () => this.move(null)), this.canvas.addEventListener("click", () => {
+      `${s.label}: ${e.rows} by ${e.columns} attention weights. Arrow keys move, plus and minus zoom.`
+    ), this.element.append(this.canvas), this.zoom = Ea().on("zoom", (i) => {
+      this.transform = i.transform, this.redraw();
+    }), this.canvas.addEventListener("pointermove", (i) => this.point(i)), this.canvas.addEventListener("pointerleave", () => this.move(null)), this.canvas.addEventListener("click", () => {
       this.at && this.options.hold(this.held = this.held === this.at[0] ? null : this.at[0]), this.redraw();
-    }), this.canvas.addEventListener("keydown", (s) => this.key(s)), this.canvas.addEventListener("dblclick", (s) => s.stopPropagation());
+    }), this.canvas.addEventListener("keydown", (i) => this.key(i)), this.canvas.addEventListener("dblclick", (i) => i.stopPropagation());
   }
   element = g("div", { class: "matrix" });
   canvas = g("canvas");
@@ -2749,17 +2749,17 @@ class Ea {
   // pixels a cell when the whole map is in sight
   width = 600;
   height = 600;
-  margin = { left: 110, top: 96 };
+  margin = { left: me, top: 96 };
   at = null;
-  redraw = Sn(() => this.draw());
+  redraw = Nn(() => this.draw());
   /** Fit into the element and draw. */
   show() {
     const e = this.element.getBoundingClientRect();
     this.width = Math.max(240, e.width), this.height = Math.max(240, e.height);
-    const { field: n } = this, i = [this.width - this.margin.left - 12, this.height - this.margin.top - 12];
-    this.base = Math.min(i[0] / n.columns, i[1] / n.rows, 34);
-    const s = Math.max(1, wn / this.base);
-    this.zoom.extent([[0, 0], [this.width, this.height]]).scaleExtent([1, s]).translateExtent([[0, 0], [this.width, this.height]]), F(this.canvas).call(this.zoom).on("dblclick.zoom", null), this.draw();
+    const { field: n } = this, s = [this.width - me - 12, this.height - this.margin.top - 12];
+    this.base = Math.min(s[0] / n.columns, s[1] / n.rows, 34), this.margin.left = Math.max(me, (this.width - n.columns * this.base) / 2);
+    const i = Math.max(1, yn / this.base);
+    this.zoom.extent([[0, 0], [this.width, this.height]]).scaleExtent([1, i]).translateExtent([[0, 0], [this.width, this.height]]), F(this.canvas).call(this.zoom).on("dblclick.zoom", null), this.draw();
   }
   /** Something new has come: draw again. */
   redrawn() {
@@ -2770,9 +2770,9 @@ class Ea {
     return this.base * this.transform.k;
   }
   /** Bring a cell into the middle at a size at which it can be read. */
-  goTo(e, n, i = 24) {
-    const s = Math.max(1, i / this.base), r = this.width / 2 - s * (this.margin.left + (n + 0.5) * this.base), o = this.height / 2 - s * (this.margin.top + (e + 0.5) * this.base);
-    this.at = [e, n], F(this.canvas).call((a) => this.zoom.transform(a, qt.translate(r, o).scale(s))), this.tell();
+  goTo(e, n, s = 24) {
+    const i = Math.max(1, s / this.base), r = this.width / 2 - i * (this.margin.left + (n + 0.5) * this.base), o = this.height / 2 - i * (this.margin.top + (e + 0.5) * this.base);
+    this.at = [e, n], F(this.canvas).call((a) => this.zoom.transform(a, qt.translate(r, o).scale(i))), this.tell();
   }
   place() {
     return {
@@ -2781,7 +2781,7 @@ class Ea {
     };
   }
   point(e) {
-    const n = this.canvas.getBoundingClientRect(), { x: i, y: s } = this.place(), [r, o] = [e.clientX - n.left, e.clientY - n.top], [a, c] = [Math.floor((o - s) / this.cell), Math.floor((r - i) / this.cell)], h = a >= 0 && c >= 0 && a < this.field.rows && c < this.field.columns;
+    const n = this.canvas.getBoundingClientRect(), { x: s, y: i } = this.place(), [r, o] = [e.clientX - n.left, e.clientY - n.top], [a, c] = [Math.floor((o - i) / this.cell), Math.floor((r - s) / this.cell)], h = a >= 0 && c >= 0 && a < this.field.rows && c < this.field.columns;
     this.move(h && r > this.margin.left && o > this.margin.top ? [a, c] : null);
   }
   move(e) {
@@ -2789,91 +2789,91 @@ class Ea {
   }
   tell() {
     if (!this.at) return;
-    const [e, n] = this.at, i = this.field.value(e, n), s = `${R(this.field.name(e))} → ${R(this.field.columnName(n))}`, r = this.field.rows > 64 ? ` (${e}, ${n})` : "";
-    this.options.say(`${s}${r}: ${i === null ? "zoom in to read it" : H(i, 7)}`);
+    const [e, n] = this.at, s = this.field.value(e, n), i = `${R(this.field.name(e))} → ${R(this.field.columnName(n))}`, r = this.field.rows > 64 ? ` (${e}, ${n})` : "";
+    this.options.say(`${i}${r}: ${s === null ? "zoom in to read it" : H(s, 7)}`);
   }
   key(e) {
-    const i = {
+    const s = {
       ArrowUp: [-1, 0],
       ArrowDown: [1, 0],
       ArrowLeft: [0, -1],
       ArrowRight: [0, 1]
     }[e.key];
-    if (i && !e.altKey) {
-      const [s, r] = this.at ?? [0, -1 + (i[1] === 0 ? 1 : 0)], o = e.shiftKey ? 10 : 1, a = [
-        Math.max(0, Math.min(this.field.rows - 1, s + o * i[0])),
-        Math.max(0, Math.min(this.field.columns - 1, r + o * i[1]))
+    if (s && !e.altKey) {
+      const [i, r] = this.at ?? [0, -1 + (s[1] === 0 ? 1 : 0)], o = e.shiftKey ? 10 : 1, a = [
+        Math.max(0, Math.min(this.field.rows - 1, i + o * s[0])),
+        Math.max(0, Math.min(this.field.columns - 1, r + o * s[1]))
       ];
-      this.cell >= gn && this.transform.k > 1 ? this.goTo(...a, this.cell) : this.move(a);
+      this.cell >= wn && this.transform.k > 1 ? this.goTo(...a, this.cell) : this.move(a);
     } else if (e.key === "+" || e.key === "=") this.scale(1.6);
     else if (e.key === "-") this.scale(1 / 1.6);
-    else if (e.key === "0") F(this.canvas).call((s) => this.zoom.transform(s, qt));
+    else if (e.key === "0") F(this.canvas).call((i) => this.zoom.transform(i, qt));
     else if (e.key === "Enter" && this.at) this.options.hold(this.held = this.at[0]);
     else return;
     e.preventDefault(), e.stopPropagation(), this.redraw();
   }
   scale(e) {
     if (e > 1 && this.at) {
-      this.goTo(...this.at, Math.min(wn, this.cell * e));
+      this.goTo(...this.at, Math.min(yn, this.cell * e));
       return;
     }
     F(this.canvas).call((n) => this.zoom.scaleBy(n, e));
   }
   draw() {
-    const e = qn(this.canvas, this.width, this.height), { field: n, margin: i, cell: s } = this, { x: r, y: o } = this.place(), [a, c, h] = [$t("--ink"), $t("--faint"), $t("--ground")];
-    e.fillStyle = h, e.fillRect(0, 0, this.width, this.height), e.save(), e.beginPath(), e.rect(i.left, i.top, this.width - i.left, this.height - i.top), e.clip(), e.translate(r, o);
+    const e = Sn(this.canvas, this.width, this.height), { field: n, margin: s, cell: i } = this, { x: r, y: o } = this.place(), [a, c, h] = [$t("--ink"), $t("--faint"), $t("--ground")];
+    e.fillStyle = h, e.fillRect(0, 0, this.width, this.height), e.save(), e.beginPath(), e.rect(s.left, s.top, this.width - s.left, this.height - s.top), e.clip(), e.translate(r, o);
     const l = {
-      x: Math.max(0, (i.left - r) / s),
-      y: Math.max(0, (i.top - o) / s),
-      columns: (this.width - i.left) / s,
-      rows: (this.height - i.top) / s,
-      cell: s
+      x: Math.max(0, (s.left - r) / i),
+      y: Math.max(0, (s.top - o) / i),
+      columns: (this.width - s.left) / i,
+      rows: (this.height - s.top) / i,
+      cell: i
     };
-    e.translate(l.x * s, l.y * s), n.draw(e, l), e.translate(-l.x * s, -l.y * s), e.strokeStyle = c, e.lineWidth = 1, e.strokeRect(0, 0, n.columns * s, n.rows * s);
+    e.translate(l.x * i, l.y * i), n.draw(e, l), e.translate(-l.x * i, -l.y * i), e.strokeStyle = c, e.lineWidth = 1, e.strokeRect(0, 0, n.columns * i, n.rows * i);
     const f = (p, d) => {
-      e.strokeStyle = d, e.strokeRect(0, p * s, n.columns * s, Math.max(1, s));
+      e.strokeStyle = d, e.strokeRect(0, p * i, n.columns * i, Math.max(1, i));
     };
-    this.held !== null && this.held < n.rows && f(this.held, pt.query), this.at && (e.globalAlpha = 0.5, f(this.at[0], c), e.strokeRect(this.at[1] * s, 0, Math.max(1, s), n.rows * s), e.globalAlpha = 1, e.lineWidth = 2, e.strokeStyle = pt.query, e.strokeRect(this.at[1] * s, this.at[0] * s, Math.max(2, s), Math.max(2, s))), e.restore(), this.names(e, r, o, a, c);
+    this.held !== null && this.held < n.rows && f(this.held, pt.query), this.at && (e.globalAlpha = 0.5, f(this.at[0], c), e.strokeRect(this.at[1] * i, 0, Math.max(1, i), n.rows * i), e.globalAlpha = 1, e.lineWidth = 2, e.strokeStyle = pt.query, e.strokeRect(this.at[1] * i, this.at[0] * i, Math.max(2, i), Math.max(2, i))), e.restore(), this.names(e, r, o, a, c);
   }
-  names(e, n, i, s, r) {
+  names(e, n, s, i, r) {
     const { field: o, margin: a, cell: c } = this;
     e.font = `${Math.max(9, Math.min(13, c * 0.72))}px ${$t("--font")}`, e.textBaseline = "middle";
-    const h = c >= gn, l = h ? 1 : Aa(60 / c), f = (d, w) => h ? me(R(d)) : w.toLocaleString("en"), p = (d, w) => Math.max(0, Math.ceil((d - w) / c / l) * l);
+    const h = c >= wn, l = h ? 1 : qa(60 / c), f = (d, w) => h ? ge(R(d)) : w.toLocaleString("en"), p = (d, w) => Math.max(0, Math.ceil((d - w) / c / l) * l);
     e.textAlign = "right";
-    for (let d = p(a.top, i + c / 2); d < o.rows; d += l) {
-      const w = i + (d + 0.5) * c;
+    for (let d = p(a.top, s + c / 2); d < o.rows; d += l) {
+      const w = s + (d + 0.5) * c;
       if (w > this.height) break;
       const _ = this.at?.[0] === d || this.held === d;
-      e.fillStyle = _ ? pt.query : h ? s : r, e.fillText(f(o.name(d), d), a.left - 6, w);
+      e.fillStyle = _ ? pt.query : h ? i : r, e.fillText(f(o.name(d), d), a.left - 6, w);
     }
     e.textAlign = "left";
     for (let d = p(a.left, n + c / 2); d < o.columns; d += l) {
       const w = n + (d + 0.5) * c;
       if (w > this.width) break;
-      e.fillStyle = this.at?.[1] === d ? pt.query : h ? s : r, e.save(), e.translate(w, a.top - 6), e.rotate(-Math.PI / 2.6), e.fillText(f(o.columnName(d), d), 0, 0), e.restore();
+      e.fillStyle = this.at?.[1] === d ? pt.query : h ? i : r, e.save(), e.translate(w, a.top - 6), e.rotate(-Math.PI / 2.6), e.fillText(f(o.columnName(d), d), 0, 0), e.restore();
     }
   }
   /** The whole map as an SVG of rectangles, where it is small enough to be one. */
   svg() {
     const { field: e, margin: n } = this;
     if (e.rows * e.columns > 4e4) throw new Error("more than 40,000 cells: export PNG or CSV instead");
-    const i = 18, s = [n.left + e.columns * i + 12, n.top + e.rows * i + 12], r = [
-      `<svg xmlns="http://www.w3.org/2000/svg" width="${s[0]}" height="${s[1]}" font-family="sans-serif" font-size="12">`
+    const s = 18, i = [n.left + e.columns * s + 12, n.top + e.rows * s + 12], r = [
+      `<svg xmlns="http://www.w3.org/2000/svg" width="${i[0]}" height="${i[1]}" font-family="sans-serif" font-size="12">`
     ];
     for (let o = 0; o < e.rows; o++) {
       r.push(
-        `<text x="${n.left - 6}" y="${n.top + (o + 0.5) * i + 4}" text-anchor="end">${_e(me(R(e.name(o))))}</text>`
+        `<text x="${n.left - 6}" y="${n.top + (o + 0.5) * s + 4}" text-anchor="end">${Me(ge(R(e.name(o))))}</text>`
       );
       for (let a = 0; a < e.columns; a++) {
         const c = e.value(o, a) ?? 0, h = e.peak ? Math.sqrt(Math.max(0, c / e.peak)) : 0;
         r.push(
-          `<rect x="${n.left + a * i}" y="${n.top + o * i}" width="${i - 0.5}" height="${i - 0.5}" fill="#08519c" fill-opacity="${h.toFixed(3)}"/>`
+          `<rect x="${n.left + a * s}" y="${n.top + o * s}" width="${s - 0.5}" height="${s - 0.5}" fill="#08519c" fill-opacity="${h.toFixed(3)}"/>`
         );
       }
     }
     for (let o = 0; o < e.columns; o++) {
-      const a = `${n.left + (o + 0.6) * i} ${n.top - 6}`;
-      r.push(`<text transform="translate(${a}) rotate(-60)">${_e(me(R(e.columnName(o))))}</text>`);
+      const a = `${n.left + (o + 0.6) * s} ${n.top - 6}`;
+      r.push(`<text transform="translate(${a}) rotate(-60)">${Me(ge(R(e.columnName(o))))}</text>`);
     }
     return r.join(`
 `) + `
@@ -2882,26 +2882,26 @@ class Ea {
   }
   png() {
     return new Promise(
-      (e, n) => this.canvas.toBlob((i) => i ? e(i) : n(new Error("the picture is too large")))
+      (e, n) => this.canvas.toBlob((s) => s ? e(s) : n(new Error("the picture is too large")))
     );
   }
 }
-function me(t) {
+function ge(t) {
   return t.length <= 14 ? t : t.slice(0, 13) + "…";
 }
-function Aa(t) {
+function qa(t) {
   const e = 10 ** Math.floor(Math.log10(Math.max(1, t)));
   return [1, 2, 5, 10].map((n) => n * e).find((n) => n >= t) ?? 10 * e;
 }
-function yn(t, e) {
-  const n = [], i = [];
-  return t.words.forEach((s, r) => {
+function vn(t, e) {
+  const n = [], s = [];
+  return t.words.forEach((i, r) => {
     if (e.hide && t.special[r]) return;
-    e.merge && t.joined[r] && i.length > 0 && i[i.length - 1].includes(r - 1) ? (n[n.length - 1] += s, i[i.length - 1].push(r)) : (n.push(s), i.push([r]));
-  }), { names: n, members: i, picture: t.picture };
+    e.merge && t.joined[r] && s.length > 0 && s[s.length - 1].includes(r - 1) ? (n[n.length - 1] += i, s[s.length - 1].push(r)) : (n.push(i), s.push([r]));
+  }), { names: n, members: s, picture: t.picture };
 }
-function gi(t, e, n, i, s = null) {
-  const r = n.words.length, o = yn(e, i), a = yn(n, i), c = a.members.length, h = new Float32Array(o.members.length * c);
+function ws(t, e, n, s, i = null) {
+  const r = n.words.length, o = vn(e, s), a = vn(n, s), c = a.members.length, h = new Float32Array(o.members.length * c);
   let l = 0;
   return o.members.forEach((f, p) => {
     let d = 0;
@@ -2911,24 +2911,24 @@ function gi(t, e, n, i, s = null) {
       M /= f.length, d += M, h[p * c + _] = M;
     }), a.members.forEach((w, _) => {
       let M = h[p * c + _];
-      i.hide && d > 0 && (M /= d), s && (M *= w.reduce((y, S) => y + s[S], 0) / w.length), h[p * c + _] = M, M > l && (l = M);
+      s.hide && d > 0 && (M /= d), i && (M *= w.reduce((y, S) => y + i[S], 0) / w.length), h[p * c + _] = M, M > l && (l = M);
     });
   }), { values: h, rows: o, columns: a, peak: l };
 }
-function qa(t, e, n) {
-  const i = n.words.length;
-  let s = 0, r = 0;
+function Sa(t, e, n) {
+  const s = n.words.length;
+  let i = 0, r = 0;
   for (let o = 0; o < e.words.length; o++)
     if (!e.special[o]) {
       r++;
-      for (let a = 0; a < i; a++) n.special[a] && (s += t[o * i + a]);
+      for (let a = 0; a < s; a++) n.special[a] && (i += t[o * s + a]);
     }
-  return r ? s / r : 0;
+  return r ? i / r : 0;
 }
-const ge = 64;
-class Sa {
-  constructor(e, n, i, s) {
-    this.state = e, this.source = n, this.off = i, this.open = s, this.element.setAttribute("role", "grid"), this.element.setAttribute("aria-label", "all layers and heads");
+const we = 64;
+class Na {
+  constructor(e, n, s, i) {
+    this.state = e, this.source = n, this.off = s, this.open = i, this.element.setAttribute("role", "grid"), this.element.setAttribute("aria-label", "all layers and heads");
   }
   element = g("div", { class: "model" });
   stopped = !1;
@@ -2939,84 +2939,84 @@ class Sa {
     this.stopped = !0;
   }
   async fill() {
-    const { sequence: e } = this.state.now, { maps: n } = this.state.scene.sequences[e], i = [];
-    n.forEach((s, r) => {
+    const { sequence: e } = this.state.now, { maps: n } = this.state.scene.sequences[e], s = [];
+    n.forEach((i, r) => {
       const o = g("div", { class: "layer" });
-      o.setAttribute("role", "row"), o.append(g("span", { class: "name", text: s.name }));
-      for (let a = 0; a < s.heads; a++) {
+      o.setAttribute("role", "row"), o.append(g("span", { class: "name", text: i.name }));
+      for (let a = 0; a < i.heads; a++) {
         const c = g("button", { class: "thumb" });
         c.type = "button", c.setAttribute("role", "gridcell");
-        const h = [`${s.name}, head ${a}`];
-        s.entropy && h.push(`entropy ${H(s.entropy[a], 2)}`), s.distance && h.push(`looks ${H(s.distance[a], 1)} tokens far`), c.title = h.join(" · "), c.setAttribute("aria-label", h.join(", "));
+        const h = [`${i.name}, head ${a}`];
+        i.entropy && h.push(`entropy ${H(i.entropy[a], 2)}`), i.distance && h.push(`looks ${H(i.distance[a], 1)} tokens far`), c.title = h.join(" · "), c.setAttribute("aria-label", h.join(", "));
         const l = this.state.now;
-        l.map === r && l.head === a && c.setAttribute("aria-current", "true"), c.classList.toggle("off", this.off.get(s.name)?.has(a) ?? !1);
+        l.map === r && l.head === a && c.setAttribute("aria-current", "true"), c.classList.toggle("off", this.off.get(i.name)?.has(a) ?? !1);
         const f = g("canvas");
-        f.width = f.height = ge, c.append(f, g("span", { class: "number", text: String(a) })), c.addEventListener("click", () => this.open({ sequence: e, map: r, head: a })), c.addEventListener("keydown", (p) => Na(p, c)), o.append(c), i.push(() => this.thumb(f, { sequence: e, map: r, head: a }));
+        f.width = f.height = we, c.append(f, g("span", { class: "number", text: String(a) })), c.addEventListener("click", () => this.open({ sequence: e, map: r, head: a })), c.addEventListener("keydown", (p) => Ta(p, c)), o.append(c), s.push(() => this.thumb(f, { sequence: e, map: r, head: a }));
       }
       this.element.append(o);
     });
-    for (const s of i) {
+    for (const i of s) {
       if (this.stopped) return;
-      await s().catch(() => {
+      await i().catch(() => {
       });
     }
   }
   async thumb(e, n) {
-    const i = this.state.axes(n);
-    let [s, r] = [i.queries.words.length, i.keys.words.length], o;
-    if (this.source.live && Math.max(s, r) > nt) {
-      const f = Math.ceil(Math.log2(Math.max(s, r) / nt));
-      ({ rows: s, columns: r, values: o } = await this.source.tile({ ...n, level: f, row: 0, column: 0, pool: "max" }));
+    const s = this.state.axes(n);
+    let [i, r] = [s.queries.words.length, s.keys.words.length], o;
+    if (this.source.live && Math.max(i, r) > nt) {
+      const f = Math.ceil(Math.log2(Math.max(i, r) / nt));
+      ({ rows: i, columns: r, values: o } = await this.source.tile({ ...n, level: f, row: 0, column: 0, pool: "max" }));
     } else {
-      const { merge: f, hide: p } = this.state.now, d = gi(await this.source.weights(n), i.queries, i.keys, { merge: f, hide: p });
-      [s, r, o] = [d.rows.names.length, d.columns.names.length, d.values];
+      const { merge: f, hide: p } = this.state.now, d = ws(await this.source.weights(n), s.queries, s.keys, { merge: f, hide: p });
+      [i, r, o] = [d.rows.names.length, d.columns.names.length, d.values];
     }
-    if (!s || !r) return;
-    const a = new OffscreenCanvas(r, s);
-    a.getContext("2d").putImageData(ze(o, s, r, 1), 0, 0);
-    const h = e.getContext("2d"), l = Math.min(ge / r, ge / s);
-    h.imageSmoothingEnabled = l < 1, h.drawImage(a, 0, 0, r * l, s * l);
+    if (!i || !r) return;
+    const a = new OffscreenCanvas(r, i);
+    a.getContext("2d").putImageData(Ie(o, i, r, 1), 0, 0);
+    const h = e.getContext("2d"), l = Math.min(we / r, we / i);
+    h.imageSmoothingEnabled = l < 1, h.drawImage(a, 0, 0, r * l, i * l);
   }
 }
-function Na(t, e) {
-  const n = e.parentElement, i = [...n.children].indexOf(e), r = {
+function Ta(t, e) {
+  const n = e.parentElement, s = [...n.children].indexOf(e), r = {
     ArrowLeft: e.previousElementSibling,
     ArrowRight: e.nextElementSibling,
-    ArrowUp: n.previousElementSibling?.children[i],
-    ArrowDown: n.nextElementSibling?.children[i]
+    ArrowUp: n.previousElementSibling?.children[s],
+    ArrowDown: n.nextElementSibling?.children[s]
   }[t.key];
   r instanceof HTMLButtonElement && (t.preventDefault(), t.stopPropagation(), r.focus());
 }
-function Ta(t) {
-  const e = t.columns.names.length, n = [["", ...t.columns.names].map(vn).join(",")];
-  return t.rows.names.forEach((i, s) => {
-    const r = Array.from(t.values.subarray(s * e, (s + 1) * e), (o) => o.toPrecision(9));
-    n.push([vn(i), ...r].join(","));
+function Ca(t) {
+  const e = t.columns.names.length, n = [["", ...t.columns.names].map(xn).join(",")];
+  return t.rows.names.forEach((s, i) => {
+    const r = Array.from(t.values.subarray(i * e, (i + 1) * e), (o) => o.toPrecision(9));
+    n.push([xn(s), ...r].join(","));
   }), n.join(`\r
 `) + `\r
 `;
 }
-function vn(t) {
+function xn(t) {
   const e = /^[=+\-@\t\r]/.test(t) ? `'${t}` : t;
   return /[",\r\n]/.test(e) ? `"${e.replace(/"/g, '""')}"` : e;
 }
-function we(t, e, n = "text/plain") {
-  const i = typeof t == "string" ? new Blob([t], { type: n }) : t, s = g("a");
-  s.href = URL.createObjectURL(i), s.download = e, s.click(), setTimeout(() => URL.revokeObjectURL(s.href), 1e4);
+function ye(t, e, n = "text/plain") {
+  const s = typeof t == "string" ? new Blob([t], { type: n }) : t, i = g("a");
+  i.href = URL.createObjectURL(s), i.download = e, i.click(), setTimeout(() => URL.revokeObjectURL(i.href), 1e4);
 }
-async function Ca(t) {
+async function za(t) {
   const e = new Image();
   e.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(t)}`, await e.decode();
   const n = g("canvas");
   n.width = 2 * e.width, n.height = 2 * e.height;
-  const i = n.getContext("2d");
-  return i.fillStyle = "#ffffff", i.fillRect(0, 0, n.width, n.height), i.drawImage(e, 0, 0, n.width, n.height), new Promise(
-    (s, r) => n.toBlob((o) => o ? s(o) : r(new Error("the picture is too large")))
+  const s = n.getContext("2d");
+  return s.fillStyle = "#ffffff", s.fillRect(0, 0, n.width, n.height), s.drawImage(e, 0, 0, n.width, n.height), new Promise(
+    (i, r) => n.toBlob((o) => o ? i(o) : r(new Error("the picture is too large")))
   );
 }
 const Bt = 400;
-function za(t, e, n, i, s, r) {
-  const o = t.query.length, a = R(s.words[i]), c = g("p", { class: "intro" });
+function Ia(t, e, n, s, i, r) {
+  const o = t.query.length, a = R(i.words[s]), c = g("p", { class: "intro" });
   c.append(
     g("b", { text: a }),
     ` asks, in ${e.name}, head ${n}. Its query q has ${o} numbers; each word has a key k and a value v.`
@@ -3044,8 +3044,8 @@ function za(t, e, n, i, s, r) {
       Ut(t.scores[k]),
       Ut(t.scaled[k]),
       g("td", { class: "mask", text: t.allowed[k] ? "" : "−∞" }),
-      Ia(t.weights[k]),
-      g("td", {}, xn(w, (I) => t.weights[k] * t.values[k * w + I], y))
+      La(t.weights[k]),
+      g("td", {}, bn(w, (I) => t.weights[k] * t.values[k * w + I], y))
     ), p.append(A);
   }
   h.append(p);
@@ -3056,7 +3056,7 @@ function za(t, e, n, i, s, r) {
     g("td"),
     g("td"),
     Ut(t.weights.reduce((k, A) => k + A, 0)),
-    g("td", {}, xn(w, (k) => t.output[k], y))
+    g("td", {}, bn(w, (k) => t.output[k], y))
   ), h.append(g("tfoot", {}, S));
   const T = g("div", { class: "stepview" }, c, h);
   return d > Bt && T.append(g("p", { class: "note", text: `The ${Bt} largest of ${d.toLocaleString("en")} weights.` })), T.append(
@@ -3070,26 +3070,26 @@ function Ut(t) {
   const e = g("td", { class: "number", text: H(t, 3), title: String(t) });
   return e.dataset.value = t.toPrecision(9), e;
 }
-function Ia(t) {
+function La(t) {
   const e = Ut(t);
   return e.textContent = H(t, 4), e.classList.add("weight"), e.style.setProperty("--share", t.toFixed(4)), e;
 }
-function xn(t, e, n) {
-  const i = g("canvas", { class: "strip" });
-  i.width = t, i.height = 1, i.setAttribute("role", "img"), i.setAttribute("aria-label", `${t} numbers from ${H(Math.min(...bn(t, e)), 3)} to ${H(Math.max(...bn(t, e)), 3)}`);
-  const s = i.getContext("2d");
-  if (!s) return i;
-  const r = new ImageData(t, 1), o = Wn(Gn(), !0);
+function bn(t, e, n) {
+  const s = g("canvas", { class: "strip" });
+  s.width = t, s.height = 1, s.setAttribute("role", "img"), s.setAttribute("aria-label", `${t} numbers from ${H(Math.min(..._n(t, e)), 3)} to ${H(Math.max(..._n(t, e)), 3)}`);
+  const i = s.getContext("2d");
+  if (!i) return s;
+  const r = new ImageData(t, 1), o = Zn(Wn(), !0);
   for (let a = 0; a < t; a++) {
     const c = Math.round(127.5 + 127.5 * Math.max(-1, Math.min(1, e(a) / (n || 1))));
     r.data.set(o.subarray(4 * c, 4 * c + 4), 4 * a);
   }
-  return s.putImageData(r, 0, 0), i;
+  return i.putImageData(r, 0, 0), s;
 }
-function bn(t, e) {
-  return Array.from({ length: t }, (n, i) => e(i));
+function _n(t, e) {
+  return Array.from({ length: t }, (n, s) => e(s));
 }
-const La = 1024, _n = { lines: "Lines", matrix: "Matrix", model: "Model", steps: "Steps" }, Ra = [
+const Ra = 1024, Mn = { lines: "Lines", matrix: "Matrix", model: "Model", steps: "Steps" }, Pa = [
   ["1 2 3 4", "lines, matrix, model, steps"],
   ["[ ]", "the head before, the next head"],
   ["{ }", "the layer below, the layer above"],
@@ -3102,9 +3102,9 @@ const La = 1024, _n = { lines: "Lines", matrix: "Matrix", model: "Model", steps:
   ["+ − 0", "zoom the matrix in, out, back"],
   ["Esc", "let the word go"]
 ];
-class Pa {
-  constructor(e, n, i, s = {}) {
-    this.scene = n, this.source = i, this.state = new qi(n, s), e.classList.add("clearhead"), Ti(e), this.told.setAttribute("aria-live", "polite"), this.notes.setAttribute("role", "note"), this.stage.setAttribute("tabindex", "-1");
+class Oa {
+  constructor(e, n, s, i = {}) {
+    this.scene = n, this.source = s, this.state = new Ss(n, i), e.classList.add("clearhead"), Cs(e), this.told.setAttribute("aria-live", "polite"), this.notes.setAttribute("role", "note"), this.stage.setAttribute("tabindex", "-1");
     const r = g("p", {
       class: "caution",
       text: "Weights tell where a head reads. They do not tell why the model answers as it does: a head that looks hard may not matter."
@@ -3128,74 +3128,74 @@ class Pa {
     this.controls(), this.drawAnswer();
     const { now: n } = this.state;
     this.shown.forEach((r) => r.model?.stop()), this.shown = [], this.stage.setAttribute("aria-busy", "true");
-    const i = [], s = n.beside && n.view !== "model" ? [n, n.beside] : [n];
+    const s = [], i = n.beside && n.view !== "model" ? [n, n.beside] : [n];
     try {
-      for (const r of s) i.push(await this.panel(r, s.length > 1));
+      for (const r of i) s.push(await this.panel(r, i.length > 1));
     } catch (r) {
-      i.push(g("p", { class: "fault", text: r instanceof Error ? r.message : String(r) }));
+      s.push(g("p", { class: "fault", text: r instanceof Error ? r.message : String(r) }));
     }
-    e === this.turn && (this.stage.replaceChildren(...i), this.stage.classList.toggle("two", i.length > 1), this.stage.removeAttribute("aria-busy"), this.shown.forEach((r) => (r.lines?.show(), r.matrix?.show(), r.model?.show())), this.note());
+    e === this.turn && (this.stage.replaceChildren(...s), this.stage.classList.toggle("two", s.length > 1), this.stage.removeAttribute("aria-busy"), this.shown.forEach((r) => (r.lines?.show(), r.matrix?.show(), r.model?.show())), this.note());
   }
   async panel(e, n) {
-    const { now: i } = this.state, r = `${this.state.map(e).name}, head ${e.head}`, o = g("section", { class: "panel", label: r });
+    const { now: s } = this.state, r = `${this.state.map(e).name}, head ${e.head}`, o = g("section", { class: "panel", label: r });
     n && o.append(this.besideTitle(e, r));
     const a = {
       say: (c) => this.told.textContent = c,
       hold: (c) => this.state.set({ query: c }),
       label: r
     };
-    if (i.view === "model") {
-      const c = new Sa(this.state, this.source, this.off, (h) => this.state.set({ ...h, view: "matrix" }));
+    if (s.view === "model") {
+      const c = new Na(this.state, this.source, this.off, (h) => this.state.set({ ...h, view: "matrix" }));
       this.shown.push({ grid: null, model: c }), o.append(c.element);
-    } else if (i.view === "steps")
+    } else if (s.view === "steps")
       o.append(await this.steps(e));
-    else if (i.view === "lines") {
-      const c = await this.grid(e), h = new _s(c, i.query, a);
+    else if (s.view === "lines") {
+      const c = await this.grid(e), h = new Mi(c, s.query, a);
       this.shown.push({ grid: c, lines: h }), o.append(h.element);
     } else {
-      const { grid: c, field: h } = await this.field(e), l = new Ea(h, i.query, a);
+      const { grid: c, field: h } = await this.field(e), l = new Aa(h, s.query, a);
       this.shown.push({ grid: c, matrix: l }), o.append(l.element);
     }
     return o;
   }
   isLarge(e) {
     const n = this.state.axes(e);
-    return this.source.live && Math.max(n.queries.words.length, n.keys.words.length) > La;
+    return this.source.live && Math.max(n.queries.words.length, n.keys.words.length) > Ra;
   }
   async grid(e) {
     if (this.isLarge(e)) throw new Error("lines are for up to 1,024 tokens: the matrix shows all of them (press 2)");
-    const { merge: n, hide: i, moved: s } = this.state.now, r = this.state.axes(e), [o, a] = await Promise.all([
+    const { merge: n, hide: s, moved: i } = this.state.now, r = this.state.axes(e), [o, a] = await Promise.all([
       this.source.weights(e),
-      s ? this.source.norms(e) : Promise.resolve(null)
+      i ? this.source.norms(e) : Promise.resolve(null)
     ]);
-    return gi(o, r.queries, r.keys, { merge: n, hide: i }, a);
+    return ws(o, r.queries, r.keys, { merge: n, hide: s }, a);
   }
   async field(e) {
     if (!this.isLarge(e)) {
       const r = await this.grid(e);
-      return { grid: r, field: new vs(r) };
+      return { grid: r, field: new xi(r) };
     }
-    const n = this.state.axes(e), i = { rows: n.queries.words, columns: n.keys.words }, s = this.shown.length;
-    return { grid: null, field: new bs(this.source, e, i, this.pool, () => this.shown[s]?.matrix?.redrawn()) };
+    const n = this.state.axes(e), s = { rows: n.queries.words, columns: n.keys.words }, i = this.shown.length;
+    return { grid: null, field: new _i(this.source, e, s, this.pool, () => this.shown[i]?.matrix?.redrawn()) };
   }
   async steps(e) {
-    const { now: n } = this.state, i = this.state.axes(e), s = Math.min(n.query ?? Oa(i.queries.special), i.queries.words.length - 1), r = rt("word", i.queries.words.map((a, c) => `${c} ${a}`), s, (a) => this.state.set({ query: a })), o = await this.source.step(e, s);
+    const { now: n } = this.state, s = this.state.axes(e), i = Math.min(n.query ?? Da(s.queries.special), s.queries.words.length - 1), r = rt("word", s.queries.words.map((a, c) => `${c} ${a}`), i, (a) => this.state.set({ query: a })), o = await this.source.step(e, i);
     if (!o) {
       const a = this.source.live ? "This attention is not a product of queries and keys alone: its steps cannot be told this way." : "This page carries the steps of some layers only: choose one of those, or open the live page.";
       return g("div", { class: "stepview" }, r, g("p", { class: "fault", text: a }));
     }
-    return g("div", {}, r, za(o, this.state.map(e), e.head, s, i.queries, i.keys));
+    return g("div", {}, r, Ia(o, this.state.map(e), e.head, i, s.queries, s.keys));
   }
   controls() {
-    const { now: e } = this.state, n = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.keep : void 0, i = this.scene.sequences[e.sequence], s = g("h1", { text: this.scene.title || "clearhead" }), r = g("span", { class: "modelname", text: this.scene.model }), o = g("div", { class: "tabs" });
-    o.setAttribute("role", "tablist"), ye.forEach((l, f) => {
-      const p = g("button", { text: _n[l], title: `${_n[l]} (${f + 1})` });
+    const { now: e } = this.state, n = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.keep : void 0, s = this.scene.sequences[e.sequence], i = g("h1", { text: this.scene.title || "clearhead" }), r = g("span", { class: "modelname", text: this.scene.model }), o = g("div", { class: "tabs" });
+    o.setAttribute("role", "tablist"), ve.forEach((l, f) => {
+      const p = g("button", { text: Mn[l], title: `${Mn[l]} (${f + 1})` });
       p.type = "button", p.setAttribute("role", "tab"), p.setAttribute("aria-selected", String(e.view === l)), p.dataset.keep = l, p.addEventListener("click", () => this.state.set({ view: l })), o.append(p);
     });
     const a = g("div", { class: "bar" });
     if (this.scene.sequences.length > 1 && a.append(J("sequence", rt("input", this.scene.sequences.map((l) => l.label), e.sequence, (l) => this.state.set({ sequence: l })))), a.append(
-      J("layer", rt("layer", i.maps.map((l) => l.name), e.map, (l) => this.state.set({ map: l }))),
-      J("head", rt("head", Mn(i.maps[e.map].heads), e.head, (l) => this.state.set({ head: l }))),
+      J("layer", rt("layer", s.maps.map((l) => l.name), e.map, (l) => this.state.set({ map: l }))),
+      J("head", rt("head", kn(s.maps[e.map].heads), e.head, (l) => this.state.set({ head: l }))),
       J("merge", dt("words", e.merge, "Pieces of a word as one: attention to it is their sum, from it their mean (w)", (l) => this.state.set({ merge: l }))),
       J("hide", dt("plain", e.hide, "Hide special tokens; what is left is made to add up to 1 again (p)", (l) => this.state.set({ hide: l }))),
       J("moved", dt("× moved", e.moved, "Each weight times the norm of what it moves, ‖value · W_O‖ (v)", (l) => this.state.set({ moved: l }))),
@@ -3203,28 +3203,28 @@ class Pa {
     ), this.isLarge(e) && a.append(J("pool", dt("mean", this.pool === "mean", "Cells show the mean of their weights, not the largest", (l) => {
       this.pool = l ? "mean" : "max", this.render();
     }))), this.source.live) {
-      const l = this.off.get(i.maps[e.map].name)?.has(e.head) ?? !1;
+      const l = this.off.get(s.maps[e.map].name)?.has(e.head) ?? !1;
       a.append(J("off", dt("head off", l, "Switch this head off and see what the model answers (o)", (f) => void this.switch(f))));
     }
     const c = g("details", { class: "help" }, g("summary", { text: "?", label: "keys" })), h = g("dl");
-    for (const [l, f] of Ra) h.append(g("dt", { text: l }), g("dd", { text: f }));
-    c.append(h), this.head.replaceChildren(g("div", { class: "title" }, s, r, c), o, a), n && this.head.querySelector(`[data-keep="${CSS.escape(n)}"]`)?.focus();
+    for (const [l, f] of Pa) h.append(g("dt", { text: l }), g("dd", { text: f }));
+    c.append(h), this.head.replaceChildren(g("div", { class: "title" }, i, r, c), o, a), n && this.head.querySelector(`[data-keep="${CSS.escape(n)}"]`)?.focus();
   }
   besideTitle(e, n) {
     if (e !== this.state.now.beside) return g("h2", { text: n });
-    const { maps: i } = this.scene.sequences[e.sequence], s = (o) => this.state.set({ beside: { ...e, ...o } }), r = g("h2", { class: "bar" });
-    return this.scene.sequences.length > 1 && r.append(rt("input", this.scene.sequences.map((o) => o.label), e.sequence, (o) => s({ sequence: o }))), r.append(
-      rt("layer", i.map((o) => o.name), e.map, (o) => s({ map: o })),
-      rt("head", Mn(i[e.map].heads), e.head, (o) => s({ head: o }))
+    const { maps: s } = this.scene.sequences[e.sequence], i = (o) => this.state.set({ beside: { ...e, ...o } }), r = g("h2", { class: "bar" });
+    return this.scene.sequences.length > 1 && r.append(rt("input", this.scene.sequences.map((o) => o.label), e.sequence, (o) => i({ sequence: o }))), r.append(
+      rt("layer", s.map((o) => o.name), e.map, (o) => i({ map: o })),
+      rt("head", kn(s[e.map].heads), e.head, (o) => i({ head: o }))
     ), r;
   }
   compare(e) {
-    const { now: n } = this.state, i = this.scene.sequences.length > 1 ? { ...n, sequence: (n.sequence + 1) % this.scene.sequences.length } : null, s = { sequence: n.sequence, map: n.map, head: (n.head + 1) % this.state.map().heads };
-    this.state.set({ beside: e ? i ? { sequence: i.sequence, map: n.map, head: n.head } : s : null });
+    const { now: n } = this.state, s = this.scene.sequences.length > 1 ? { ...n, sequence: (n.sequence + 1) % this.scene.sequences.length } : null, i = { sequence: n.sequence, map: n.map, head: (n.head + 1) % this.state.map().heads };
+    this.state.set({ beside: e ? s ? { sequence: s.sequence, map: n.map, head: n.head } : i : null });
   }
   async switch(e) {
-    const { now: n } = this.state, { name: i } = this.state.map(), s = this.off.get(i) ?? /* @__PURE__ */ new Set();
-    if (e ? s.add(n.head) : s.delete(n.head), s.size ? this.off.set(i, s) : this.off.delete(i), this.controls(), !this.off.size) {
+    const { now: n } = this.state, { name: s } = this.state.map(), i = this.off.get(s) ?? /* @__PURE__ */ new Set();
+    if (e ? i.add(n.head) : i.delete(n.head), i.size ? this.off.set(s, i) : this.off.delete(s), this.controls(), !this.off.size) {
       this.drawAnswer();
       return;
     }
@@ -3240,44 +3240,44 @@ class Pa {
   drawAnswer(e) {
     const n = this.scene.sequences[this.state.now.sequence].answer;
     if (this.answer.replaceChildren(), !n) return;
-    const i = (s, r, o) => {
-      const a = g("div", { class: `said ${o}` }, g("span", { class: "label", text: s }), g("span", { class: "text", text: r.text }));
+    const s = (i, r, o) => {
+      const a = g("div", { class: `said ${o}` }, g("span", { class: "label", text: i }), g("span", { class: "text", text: r.text }));
       if (r.score !== null) {
         const c = g("span", { class: "score", text: `${r.what} ${H(r.score, 4)}` });
         c.dataset.value = String(r.score), a.append(c);
       }
       this.answer.append(a);
     };
-    if (i("answer", n, "whole"), e) {
-      const s = [...this.off].map(([r, o]) => `${r}: ${[...o].join(", ")}`).join("; ");
-      i(`without ${s}`, e, "changed");
+    if (s("answer", n, "whole"), e) {
+      const i = [...this.off].map(([r, o]) => `${r}: ${[...o].join(", ")}`).join("; ");
+      s(`without ${i}`, e, "changed");
     }
   }
   note() {
     const { now: e } = this.state, n = [];
     if (e.merge && n.push("Pieces are merged: to a word the sum of its pieces, from a word their mean."), e.moved && n.push("Weights are scaled by the norm of the value they move; they no longer add up to 1."), this.notes.textContent = n.join(" "), e.hide && e.view !== "model" && e.view !== "steps" && !this.isLarge(e)) {
-      const s = this.state.axes();
+      const i = this.state.axes();
       this.source.weights(e).then((r) => {
-        const o = qa(r, s.queries, s.keys);
+        const o = Sa(r, i.queries, i.keys);
         this.notes.textContent = `${n.join(" ")} Special tokens are hidden: ${H(100 * o, 1)} % of the attention went to them, and the rest is scaled up to 1.`.trim();
       });
     }
-    const i = this.shown[0]?.grid;
-    i && e.query !== null && e.query < i.rows.names.length && (this.told.textContent = Zn(i, e.query));
+    const s = this.shown[0]?.grid;
+    s && e.query !== null && e.query < s.rows.names.length && (this.told.textContent = Jn(s, e.query));
   }
   files() {
-    const e = g("div", { class: "files" }), n = (i, s) => {
-      const r = g("button", { text: i, title: `Save what is shown as ${i}` });
+    const e = g("div", { class: "files" }), n = (s, i) => {
+      const r = g("button", { text: s, title: `Save what is shown as ${s}` });
       r.type = "button", r.addEventListener("click", () => {
-        Promise.resolve().then(s).catch((o) => this.told.textContent = o.message);
+        Promise.resolve().then(i).catch((o) => this.told.textContent = o.message);
       }), e.append(r);
     };
-    return n("SVG", () => we(this.svg(), `${this.fileName()}.svg`, "image/svg+xml")), n("PNG", async () => {
-      const i = this.shown[0]?.matrix;
-      we(i ? await i.png() : await Ca(this.svg()), `${this.fileName()}.png`);
+    return n("SVG", () => ye(this.svg(), `${this.fileName()}.svg`, "image/svg+xml")), n("PNG", async () => {
+      const s = this.shown[0]?.matrix;
+      ye(s ? await s.png() : await za(this.svg()), `${this.fileName()}.png`);
     }), n("CSV", async () => {
-      const i = this.shown[0]?.grid ?? await this.grid(this.state.now);
-      we(Ta(i), `${this.fileName()}.csv`, "text/csv");
+      const s = this.shown[0]?.grid ?? await this.grid(this.state.now);
+      ye(Ca(s), `${this.fileName()}.csv`, "text/csv");
     }), e;
   }
   svg() {
@@ -3291,11 +3291,11 @@ class Pa {
   }
   key(e) {
     if (e.ctrlKey || e.metaKey || e.altKey || e.target instanceof HTMLSelectElement || e.target instanceof HTMLInputElement) return;
-    const { now: n } = this.state, i = this.scene.sequences[n.sequence].maps.length, s = {
+    const { now: n } = this.state, s = this.scene.sequences[n.sequence].maps.length, i = {
       "[": () => this.state.set({ head: n.head - 1 }),
       "]": () => this.state.set({ head: n.head + 1 }),
       "{": () => this.state.set({ map: Math.max(0, n.map - 1) }),
-      "}": () => this.state.set({ map: Math.min(i - 1, n.map + 1) }),
+      "}": () => this.state.set({ map: Math.min(s - 1, n.map + 1) }),
       w: () => this.state.set({ merge: !n.merge }),
       p: () => this.state.set({ hide: !n.hide }),
       v: () => this.state.set({ moved: !n.moved }),
@@ -3303,42 +3303,42 @@ class Pa {
       o: () => this.source.live && void this.switch(!(this.off.get(this.state.map().name)?.has(n.head) ?? !1)),
       Escape: () => (this.state.set({ query: null }), void this.render())
     };
-    ye.forEach((o, a) => s[String(a + 1)] = () => this.state.set({ view: o }));
-    const r = s[e.key];
+    ve.forEach((o, a) => i[String(a + 1)] = () => this.state.set({ view: o }));
+    const r = i[e.key];
     r && (e.preventDefault(), r());
   }
 }
-function Mn(t) {
+function kn(t) {
   return Array.from({ length: t }, (e, n) => String(n));
 }
-function Oa(t) {
+function Da(t) {
   const e = t.indexOf(!1);
   return e < 0 ? 0 : e;
 }
 function J(t, e) {
   return (e.querySelector("select") ?? e).dataset.keep = t, e;
 }
-function wi(t, e, n) {
-  const i = bi(e), s = n === null ? new $i(i) : new Ai(i, n);
-  return new Pa(t, i, s, Ni(location.hash));
+function ys(t, e, n) {
+  const s = _s(e), i = n === null ? new Es(s) : new qs(s, n);
+  return new Oa(t, s, i, Ts(location.hash));
 }
-async function Da(t) {
+async function Fa(t) {
   const e = document.getElementById("scene"), n = t.dataset.live ?? null;
   try {
-    const i = e?.textContent ?? await (await fetch(`${n}scene`)).text();
-    wi(t, i, n).state.onChange((r) => history.replaceState(null, "", Si(r)));
-  } catch (i) {
-    t.textContent = i instanceof Error ? i.message : String(i);
+    const s = e?.textContent ?? await (await fetch(`${n}scene`)).text();
+    ys(t, s, n).state.onChange((r) => history.replaceState(null, "", Ns(r)));
+  } catch (s) {
+    t.textContent = s instanceof Error ? s.message : String(s);
   }
 }
-const kn = document.getElementById("clearhead");
-kn && Da(kn);
-const Fa = {
+const $n = document.getElementById("clearhead");
+$n && Fa($n);
+const Ha = {
   render({ model: t, el: e }) {
     const n = document.createElement("div");
-    e.append(n), n.classList.add("cell"), wi(n, t.get("scene"), null);
+    e.append(n), n.classList.add("cell"), ys(n, t.get("scene"), null);
   }
 };
 export {
-  Fa as default
+  Ha as default
 };

