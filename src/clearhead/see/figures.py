@@ -118,7 +118,7 @@ def draw_word(
 
 def draw_facts(given: Input, *, theme: Theme = LIGHT) -> Figure:
     """Entropy and distance of every head: which look at one word, which at all; which near, which far."""
-    with paper(6.4, 4.6, f"what heads are like: {_short(given)}", theme) as figure:
+    with paper(6.4, 4.6, f"every head: {_short(given)}", theme) as figure:
         axes = figure.add_subplot()
         for number, layer in enumerate(given.layers):
             facts = layer.record.facts()
@@ -152,8 +152,8 @@ def draw_flow(given: Input, flow: Tensor, *, theme: Theme = LIGHT) -> Figure:
     words = given.axes[0].names.words
     _check_length(flow)
     share = flow / flow.amax(1, keepdim=True)
-    title = "rollout: what reaches each word, its largest as 1"
-    return draw_maps([Map(_short(given), share.tolist(), words, words)], title, theme)
+    title = "what reaches each word, its largest as 1"
+    return draw_maps([Map(title, share.tolist(), words, words)], "rollout", theme)
 
 
 def draw_sinusoids(length: int = 60, width: int = 128, *, theme: Theme = LIGHT) -> Figure:

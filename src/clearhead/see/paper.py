@@ -14,6 +14,7 @@ from clearhead.files import write_atomic
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+LETTERS = 7.6  # of a title, to an inch
 INK, FAINT = "#16202c", "#5b6876"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")  # Okabe and Ito (2008), told by all eyes
 MARKERS = ("o", "s", "D", "^", "v", "P")
@@ -98,8 +99,14 @@ def paper(width: float, height: float, title: str, theme: Theme = LIGHT) -> Gene
     with matplotlib.rc_context(theme.style):
         figure = Figure(figsize=(width, height), layout="constrained")
         figure.get_layout_engine().set(w_pad=0.12, h_pad=0.1)  # type: ignore[union-attr]
-        figure.suptitle(title, x=0.012, ha="left", weight="bold")
+        figure.suptitle(_fitting(title, width), x=0.012, ha="left", weight="bold")
         yield figure
+
+
+def _fitting(title: str, width: float) -> str:
+    """A title that is no longer than the paper is wide."""
+    most = int(width * LETTERS)
+    return title if len(title) <= most else title[: most - 1] + "…"
 
 
 def save(figure: Figure, path: Path) -> list[Path]:
