@@ -40,16 +40,12 @@ class App:
     @property
     def tokenizer(self) -> Tokenizer:
         """The folder's tokenizer; an error that says what is missing where it has none."""
-        if self.opened.tokenizer is None:
-            raise ValueError("this folder has no tokenizer that can be read: tokenizer.json, or vocab.txt, is missing")
-        return self.opened.tokenizer
+        return self.opened.words
 
     @property
     def max_len(self) -> int | None:
         """The most tokens of a text that are read: the least of what the folder, the tokenizer and the model say."""
-        stack = self.opened.config.encoder or self.opened.config.stack
-        told = (self.sentence.max_len, self.tokenizer.max_len, stack.limit)
-        return min((n for n in told if n is not None), default=None)
+        return min((n for n in (self.sentence.max_len, self.opened.max_len) if n is not None), default=None)
 
     def tokens(self, texts: str | Sequence[str], pairs: str | Sequence[str] | None = None) -> Tokens:
         """Texts as the model reads them: `model.tokens("…")`, then `tokenizer.tokens(ids)` for their names."""

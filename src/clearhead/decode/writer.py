@@ -37,15 +37,14 @@ class Writer:
         """The writer in a folder that was opened; ValueError where there is none."""
         if opened.config.decoder is None or not isinstance(opened.model.head, Vocabulary):
             raise ValueError(f"{opened.architecture} does not write: load a translator or a language model")
-        if opened.tokenizer is None:
-            raise ValueError("this folder has no tokenizer that can be read: tokenizer.json, or vocab.txt, is missing")
+        tokenizer = opened.words
         name = "generation_config.json"
         told = parse_json(opened.carried[name], name) if name in opened.carried else None
         source = None if opened.config.encoder is None else opened.config.encoder.limit
-        read = [n for n in (source, opened.tokenizer.max_len) if n is not None]
+        read = [n for n in (source, tokenizer.max_len) if n is not None]
         return Writer(
             opened.model,
-            opened.tokenizer,
+            tokenizer,
             read_defaults(told, opened.raw),
             opened.config.decoder.limit,
             min(read, default=None) if opened.config.encoder is not None else None,

@@ -57,6 +57,24 @@ class Opened:
     fresh: tuple[str, ...] = ()  # parameters of the head that the folder did not hold: newly initialised
     unused: tuple[str, ...] = ()  # tensors of the folder that this architecture does not read
 
+    @property
+    def words(self) -> Tokenizer:
+        """The tokenizer; an error that says what is missing where the folder has none."""
+        if self.tokenizer is None:
+            raise ValueError("this folder has no tokenizer that can be read: tokenizer.json, or vocab.txt, is missing")
+        return self.tokenizer
+
+    @property
+    def max_len(self) -> int | None:
+        """The most tokens of a text that are read: the least of what tokenizer and model say; None: no end."""
+        stack = self.config.encoder or self.config.stack
+        return min((n for n in (self.words.max_len, stack.limit) if n is not None), default=None)
+
+    @property
+    def has_segments(self) -> bool:
+        """Does the model tell the sentences of a pair apart?"""
+        return getattr(self.config.stack, "num_segments", 0) > 0
+
 
 def open_folder(
     source: str | Path,

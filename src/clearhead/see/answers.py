@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -18,88 +19,94 @@ from clearhead.see.scene import Answer
 
 
 class Asked:
-    """A model and the texts it was asked about; `texts` are pairs of source and target for a translator."""
+    """A model and the texts it was asked about; of a translator, `pairs` are translations it is held to.
+
+    An answer comes with what a later one is held against: the translation, word, label or vector of the whole model.
+    """
 
     def __init__(self, opened: Opened, texts: Sequence[str], pairs: Sequence[str | None] | None = None) -> None:
-        if opened.tokenizer is None:
-            raise ValueError("this folder has no tokenizer that can be read: tokenizer.json, or vocab.txt, is missing")
-        self.opened, self.texts = opened, list(texts)
-        self.pairs = [None] * len(self.texts) if pairs is None else list(pairs)
-        self.tokenizer = opened.tokenizer
+        self._opened, self._texts = opened, list(texts)
+        self._pairs = [None] * len(self._texts) if pairs is None else list(pairs)
+        self._how = self._kind()
         with torch.inference_mode():
-            self.whole = [self._ask(i) for i in range(len(self.texts))]
+            self._whole = [self._how(i, None) for i in range(len(self._texts))]
 
     def answers(self) -> list[Answer]:
         """What the whole model says to each text."""
-        return [answer for answer, _ in self.whole]
+        return [answer for answer, _ in self._whole]
 
     def without(self, number: int, heads: Mapping[str, Sequence[int]]) -> Answer:
         """What it says to one text without these heads."""
-        if not 0 <= number < len(self.texts):
+        if not 0 <= number < len(self._texts):
             raise LookupError(f"there is no text {number}")
-        with torch.inference_mode(), without(self.opened.model, heads):
-            return self._ask(number, self.whole[number])[0]
+        with torch.inference_mode(), without(self._opened.model, heads):
+            return self._how(number, self._whole[number][1])[0]
 
-    def _ask(self, number: int, before: tuple[Answer, object] | None = None) -> tuple[Answer, object]:
-        """An answer, and what a later one is held against."""
-        model, text = self.opened.model, self.texts[number]
-        if model.decoder is not None and model.encoder is not None and isinstance(model.head, Vocabulary):
-            return self._translated(text, self.pairs[number], before)
-        tokens = self.tokenizer(text, self.pairs[number], max_len=self._limit())
-        if model.decoder is not None and isinstance(model.head, Vocabulary):
-            logits = model(tokens.ids, tokens.layout).float()
-            score = (
-                F.cross_entropy(logits[:-1], tokens.ids[1:], reduction="sum")
-                if len(tokens.ids) > 1
-                else logits.sum() * 0
-            )
-            word = self.tokenizer.decode([int(logits[-1].argmax())])
-            return Answer(f"goes on with {word!r}", -float(score), "log p of the text"), None
-        if isinstance(model.head, Vocabulary) and self.tokenizer.mask_id in tokens.ids.tolist():
-            logits = model(tokens.ids, tokens.layout, segments=tokens.segments)
-            at = tokens.ids.tolist().index(self.tokenizer.mask_id)
-            chances = logits[at].float().log_softmax(-1)
-            wanted = before[1] if before is not None else int(chances.argmax())
-            said = self.tokenizer.tokens([int(chances.argmax())])[0]
-            named = self.tokenizer.tokens([int(wanted)])[0]  # type: ignore[call-overload]
-            return Answer(said, float(chances[wanted]), f"log p of {named!r}"), wanted  # type: ignore[index]
-        labels = self.opened.config.head.labels if self.opened.config.head is not None else ()
-        if labels and self.opened.config.head is not None and self.opened.config.head.kind == "sequence":
-            chances = model(tokens.ids, tokens.layout, segments=tokens.segments)[0].float().log_softmax(-1)
-            best = int(chances.argmax())
-            wanted = best if before is None else before[1]
-            return Answer(labels[best], float(chances[wanted]), f"log p of {labels[wanted]!r}"), wanted  # type: ignore[index]
-        vector = self._vector(tokens.ids, tokens.layout, tokens.segments)
-        if before is None:
-            return Answer("the vector of the text", 1.0, "cosine with itself"), vector
-        kept = before[1]
-        assert isinstance(kept, Tensor)
-        cosine = float(F.cosine_similarity(vector, kept, dim=0))
-        return Answer("the vector of the text", cosine, "cosine with the whole model's"), kept
+    def _kind(self) -> Any:
+        """How this model is asked: by what its head answers."""
+        model, head = self._opened.model, self._opened.config.head
+        if isinstance(model.head, Vocabulary) and model.decoder is not None:
+            return self._goes_on if model.encoder is None else self._translates
+        if isinstance(model.head, Vocabulary):
+            return self._fills_in
+        return self._classifies if head is not None and head.kind == "sequence" and head.labels else self._embeds
 
-    def _translated(self, text: str, given: str | None, before: tuple[Answer, object] | None) -> tuple[Answer, object]:
-        writer = Writer.of(self.opened)
-        said = given
+    def _translates(self, number: int, wanted: str | None) -> tuple[Answer, str]:
+        """Its translation, and the log-probability of the one it is held to."""
+        writer, text = Writer.of(self._opened), self._texts[number]
+        said = self._pairs[number] if wanted is None else None
         if said is None:
-            for done, _ in translate(writer, [text], Beam(size=1)):
-                said = done[0][1].text if done else ""
-        wanted = said if before is None else before[1]
-        assert isinstance(wanted, str)
-        source = self.tokenizer(text, max_len=writer.source_limit)
-        target = self.tokenizer(wanted)
+            said = "".join(done[0][1].text for done, _ in translate(writer, [text], Beam(size=1)) if done)
+        held = said if wanted is None else wanted
+        source, target = writer.tokenizer(text, max_len=writer.source_limit), writer.tokenizer(held)
         read = torch.cat([target.ids.new_tensor([writer.start]), target.ids[:-1]])
-        logits = self.opened.model(source.ids, source.layout, read, Layout.of([len(read)])).float()
-        score = -float(F.cross_entropy(logits, target.ids, reduction="sum"))
-        again = said
-        if before is not None and given is not None:
-            for done, _ in translate(writer, [text], Beam(size=1)):
-                again = done[0][1].text if done else ""
-        return Answer(again or "", score, "log p of the translation"), wanted
+        logits = self._opened.model(source.ids, source.layout, read, Layout.of([len(read)]))
+        return Answer(said, _log_p(logits, target.ids), "log p of the translation"), held
 
-    def _vector(self, ids: Tensor, layout: Layout, segments: Tensor | None) -> Tensor:
-        x = self.opened.model.states(ids, layout, segments=segments)
-        return POOLINGS[read_sentence(self.opened.carried).pool or "mean"](x, layout)[0].float()
+    def _goes_on(self, number: int, wanted: None) -> tuple[Answer, None]:
+        """The next word, and the log-probability of the text."""
+        tokens = self._opened.words(self._texts[number], max_len=self._opened.max_len)
+        logits = self._opened.model(tokens.ids, tokens.layout)
+        word = self._opened.words.decode([int(logits[-1].argmax())])
+        return Answer(f"goes on with {word!r}", _log_p(logits[:-1], tokens.ids[1:]), "log p of the text"), None
 
-    def _limit(self) -> int | None:
-        told = (self.tokenizer.max_len, self.opened.config.stack.limit)
-        return min((n for n in told if n is not None), default=None)
+    def _fills_in(self, number: int, wanted: int | None) -> tuple[Answer, Any]:
+        """The word at the mask; without one, as an encoder."""
+        ids, layout, segments = self._read(number)
+        mask = self._opened.words.mask_id
+        if mask is None or mask not in ids.tolist():
+            return self._embeds(number, wanted)  # type: ignore[arg-type]
+        chances = self._opened.model(ids, layout, segments=segments)[ids.tolist().index(mask)].float().log_softmax(-1)
+        best = int(chances.argmax())
+        held = best if wanted is None else wanted
+        said, named = self._opened.words.tokens([best, held])
+        return Answer(said, float(chances[held]), f"log p of {named!r}"), held
+
+    def _classifies(self, number: int, wanted: int | None) -> tuple[Answer, int]:
+        """The label, and its log-probability."""
+        assert self._opened.config.head is not None
+        ids, layout, segments = self._read(number)
+        labels = self._opened.config.head.labels
+        chances = self._opened.model(ids, layout, segments=segments)[0].float().log_softmax(-1)
+        best = int(chances.argmax())
+        held = best if wanted is None else wanted
+        return Answer(labels[best], float(chances[held]), f"log p of {labels[held]!r}"), held
+
+    def _embeds(self, number: int, wanted: Tensor | None) -> tuple[Answer, Tensor]:
+        """How far the vector of the text moves."""
+        ids, layout, segments = self._read(number)
+        x = self._opened.model.states(ids, layout, segments=segments)
+        vector = POOLINGS[read_sentence(self._opened.carried).pool](x, layout)[0].float()
+        if wanted is None:
+            return Answer("the vector of the text", 1.0, "cosine with itself"), vector
+        cosine = float(F.cosine_similarity(vector, wanted, dim=0))
+        return Answer("the vector of the text", cosine, "cosine with the whole model's"), wanted
+
+    def _read(self, number: int) -> tuple[Tensor, Layout, Tensor | None]:
+        tokens = self._opened.words(self._texts[number], self._pairs[number], max_len=self._opened.max_len)
+        return tokens.ids, tokens.layout, tokens.segments if self._opened.has_segments else None
+
+
+def _log_p(logits: Tensor, ids: Tensor) -> float:
+    """The log-probability of these words, (n,), by their scores (n, V)."""
+    return -float(F.cross_entropy(logits.float(), ids, reduction="sum")) if len(ids) else 0.0

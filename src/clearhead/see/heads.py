@@ -92,8 +92,6 @@ def survey(
 
     With `state`, sums are kept in that file after each chunk, and a run that finds it goes on from there.
     """
-    if opened.tokenizer is None:
-        raise ValueError("this folder has no tokenizer that can be read: tokenizer.json, or vocab.txt, is missing")
     if opened.config.encoder is not None and opened.config.decoder is not None:
         raise ValueError(
             "heads are surveyed in encoders and decoders alone; look into a translator with `clearhead see`"
@@ -195,9 +193,8 @@ def texts_of(path: Path) -> Iterator[str]:
 
 
 def _add(opened: Opened, names: Sequence[str], sums: Sums, chunk: Sequence[str], effects: int) -> Sums:
-    assert opened.tokenizer is not None
-    tokens = opened.tokenizer(list(chunk), max_len=_limit(opened), offsets=False)
-    ids = {opened.tokenizer.id(name) for name in opened.tokenizer.specials.values()}
+    tokens = opened.words(list(chunk), max_len=opened.max_len, offsets=False)
+    ids = {opened.words.id(name) for name in opened.words.specials.values()}
     special = torch.tensor([int(i) in ids for i in tokens.ids])
     figures = [torch.tensor(heads, dtype=torch.float64) for heads in sums.figures]
     with torch.inference_mode():
@@ -225,8 +222,7 @@ def _effects(
     opened: Opened, names: Sequence[str], sums: Sums, texts: Sequence[str]
 ) -> tuple[tuple[tuple[float, ...], ...], float]:
     """The loss of these texts, whole and without each head in turn, added to what there is."""
-    assert opened.tokenizer is not None
-    tokens = opened.tokenizer(list(texts), max_len=_limit(opened), offsets=False)
+    tokens = opened.words(list(texts), max_len=opened.max_len, offsets=False)
     whole = _run(opened, tokens)
     base = float(_loss(opened, tokens, whole, whole).sum())
     losses = []
@@ -240,8 +236,7 @@ def _effects(
 
 
 def _run(opened: Opened, tokens: Tokens) -> Tensor:
-    many = getattr(opened.config.stack, "num_segments", 0) > 0
-    return opened.model.states(tokens.ids, tokens.layout, segments=tokens.segments if many else None)
+    return opened.model.states(tokens.ids, tokens.layout, segments=tokens.segments if opened.has_segments else None)
 
 
 def _loss(opened: Opened, tokens: Tokens, x: Tensor, whole: Tensor) -> Tensor:
@@ -257,19 +252,13 @@ def _loss(opened: Opened, tokens: Tokens, x: Tensor, whole: Tensor) -> Tensor:
 
 
 def _layers(opened: Opened) -> tuple[list[str], list[int]]:
-    assert opened.tokenizer is not None
-    tokens = opened.tokenizer("a", offsets=False)
+    tokens = opened.words("a", offsets=False)
     with torch.inference_mode(), look(opened.model, kinds=("self",)) as seen:
         _run(opened, tokens)
     names = [name for name in seen if seen.has(name)]
     if not names:
         raise ValueError("this model has no self-attention to survey")
     return names, [seen[name].num_heads for name in names]
-
-
-def _limit(opened: Opened) -> int | None:
-    told = (opened.tokenizer.max_len if opened.tokenizer else None, opened.config.stack.limit)
-    return min((n for n in told if n is not None), default=None)
 
 
 def _fingerprint(opened: Opened, effects: int) -> str:

@@ -31,17 +31,15 @@ def scene_of(
     """
     if not texts or not all(text.strip() for text in texts):
         raise ValueError("a text without words has no attention to show: give at least one word")
-    if opened.tokenizer is None:
-        raise ValueError("this folder has no tokenizer that can be read: tokenizer.json, or vocab.txt, is missing")
-    tokenizer, model = opened.tokenizer, opened.model
+    tokenizer, model = opened.words, opened.model
     second = list(pairs) if pairs is not None else [None] * len(texts)
     with torch.inference_mode(), look(model, tokenizer=tokenizer) as sight:
         if model.encoder is not None and model.decoder is not None and isinstance(model.head, Vocabulary):
             _through_translator(Writer.of(opened), texts, second)
         else:
             given = None if all(p is None for p in second) else [p or "" for p in second]
-            tokens = tokenizer(list(texts), given, max_len=_limit(opened))
-            model.states(tokens.ids, tokens.layout, segments=tokens.segments if _has_segments(opened) else None)
+            tokens = tokenizer(list(texts), given, max_len=opened.max_len)
+            model.states(tokens.ids, tokens.layout, segments=tokens.segments if opened.has_segments else None)
     sight.model = opened.architecture
     if not answers:
         return sight.scene(title=title)
@@ -62,12 +60,3 @@ def _through_translator(writer: Writer, texts: Sequence[str], targets: Sequence[
         [part.tolist() for part in sources.layout.split(sources.ids)],
         [part.tolist() for part in written.layout.split(written.ids)],
     )
-
-
-def _has_segments(opened: Opened) -> bool:
-    return getattr(opened.config.stack, "num_segments", 0) > 0
-
-
-def _limit(opened: Opened) -> int | None:
-    told = (opened.tokenizer.max_len if opened.tokenizer else None, opened.config.stack.limit)
-    return min((n for n in told if n is not None), default=None)
