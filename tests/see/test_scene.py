@@ -74,7 +74,7 @@ def test_names_that_do_not_fit_are_refused():
 
 
 def test_an_unknown_layer_is_named_with_those_there_are():
-    with pytest.raises(LookupError, match=r"no layer 'encoder.7'; there are cross.0"):
+    with pytest.raises(ValueError, match=r"no layer 'encoder.7'; there are cross.0"):
         scene(torch.rand(1, 2, 2)).inputs[0].layer("encoder.7")
 
 

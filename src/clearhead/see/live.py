@@ -198,7 +198,7 @@ class Served:
         except OSError as error:
             raise ValueError(f"port {port} cannot be had ({error.strerror}): give another, or 0 for any") from None
         self.address = f"http://127.0.0.1:{self._socket.getsockname()[1]}/"
-        config = uvicorn.Config(application(scene), log_level="warning", lifespan="off")
+        config = uvicorn.Config(application(scene), log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
         self._thread.start()
@@ -206,10 +206,9 @@ class Served:
             time.sleep(0.01)
 
     def stop(self) -> None:
-        """Close it."""
+        """Close it; who is being answered has a second."""
         self._server.should_exit = True
-        self._thread.join(timeout=5)
-        self._socket.close()
+        self._thread.join()
 
     def wait(self) -> None:
         """Stay until it is stopped."""

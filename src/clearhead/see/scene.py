@@ -86,7 +86,7 @@ class Input:
         for layer in self.layers:
             if layer.name == name:
                 return layer
-        raise LookupError(f"there is no layer {name!r}; there are {', '.join(layer.name for layer in self.layers)}")
+        raise ValueError(f"there is no layer {name!r}; there are {', '.join(layer.name for layer in self.layers)}")
 
 
 @dataclass(frozen=True, eq=False)
