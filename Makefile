@@ -25,7 +25,7 @@ bench:
 	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 web: # the viewer: checked, tested, built into the package; fails where what is committed is not what is built
-	cd web && npm ci --no-audit --no-fund --silent && npm test --silent && npm run build --silent
+	cd web && npm install --no-save --no-audit --no-fund --silent && npm test --silent && npm run build --silent
 	git diff --exit-code --stat -- src/clearhead/see/asset
 
 docs:

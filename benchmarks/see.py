@@ -114,14 +114,14 @@ def frames(browser: Any, scene: Scene, folder: Path) -> list[float]:
 
 def bertviz_stops(browser: Any, model: Any, folder: Path, sizes: list[int]) -> int | None:
     """The most tokens that BertViz draws within its time; None where it is not installed."""
-    modules = Path(__file__).parents[1] / "web" / "node_modules"
+    modules = Path(__file__).parent / "bertviz" / "node_modules"
     try:
         from bertviz import head_view
     except ImportError:
         print("bertviz is not installed: pip install bertviz", file=sys.stderr)
         return None
     if not all((modules / path).exists() for path in LIBRARIES.values()):
-        print("BertViz' libraries are not at hand: npm ci in web/", file=sys.stderr)
+        print("BertViz' libraries are not at hand: npm install in benchmarks/bertviz", file=sys.stderr)
         return None
     most = 0
     for size in sizes:
