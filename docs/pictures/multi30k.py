@@ -10,6 +10,8 @@ from clearhead.see import Curve, Panel, draw_curves, save
 HERE = Path(__file__).parent
 NAMES = {"multi30k": "Transformer", "multi30k_gru": "GRU, additive", "multi30k_gru_plain": "GRU, no attention"}
 
+COLOURS = {"GRU, no attention": 0, "GRU, additive": 1, "Transformer": 2}  # as in the study of the bottleneck
+
 
 def main() -> None:
     """Loss on the validation part against steps and against minutes."""
@@ -23,7 +25,7 @@ def main() -> None:
         for label, run in runs.items():
             points = [point for point in run["curve"] if point["valid_loss"] < 5]
             x = [point["step"] * share(run) for point in points]
-            curves.append(Curve(label, x, [point["valid_loss"] for point in points]))
+            curves.append(Curve(label, x, [point["valid_loss"] for point in points], colour=COLOURS[label]))
         panels.append(Panel(curves, unit, "validation loss (nats a token)", labelled=unit != "steps"))
     svg, png = save(draw_curves(panels, "English to German on Multi30k"), HERE / "multi30k")
     png.unlink()
