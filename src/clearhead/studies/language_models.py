@@ -133,8 +133,9 @@ def draw(measured: Comparison) -> Figure:
             for s in measured.speakers
         ]
 
+    cores = "one core" if measured.threads == 1 else f"{measured.threads} cores"
     panels = [
         Panel(curves(False), "steps", "validation loss (nats a token)", "by the step", labelled=False),
-        Panel(curves(True), f"minutes of training ({measured.threads} threads)", "", "by the minute"),
+        Panel(curves(True), f"minutes of training, {cores}", "", "by the minute"),
     ]
     return draw_curves(panels, "Two language models on one text", width=5.2, height=4.0)
