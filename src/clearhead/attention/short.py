@@ -74,12 +74,13 @@ def _forward(
 ) -> tuple[Tensor, list[Tensor]]:
     """What each row gathers, and the weights of every square in float32."""
     out, kept = torch.empty_like(q), list[Tensor]()
-    for square, (gq, gk, gv, gout) in _each(laid.squares, q, k, v, out):
-        scores = torch.baddbmm(square.minus.to(q.dtype), gq, gk.transpose(1, 2), alpha=scale)
-        weights = torch.softmax(scores, -1, dtype=torch.float32)
-        torch.bmm(weights.to(q.dtype), gv, out=gout)
-        if keep:
-            kept.append(weights)
+    with torch.autocast("cpu", enabled=False):  # scores and weights are float32, whatever the rest is
+        for square, (gq, gk, gv, gout) in _each(laid.squares, q, k, v, out):
+            scores = torch.baddbmm(square.minus, gq.float(), gk.float().transpose(1, 2), alpha=scale)
+            weights = torch.softmax(scores, -1)
+            torch.bmm(weights.to(q.dtype), gv, out=gout)
+            if keep:
+                kept.append(weights)
     return out, kept
 
 
@@ -101,7 +102,7 @@ class _Short(torch.autograd.Function):
         dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
         rows = _each(laid.squares, q, k, v, grad, dq, dk, dv)
         for (_, (gq, gk, gv, ggrad, gdq, gdk, gdv)), used in zip(rows, weights, strict=True):
-            dweights = torch.bmm(ggrad, gv.transpose(1, 2)).float()
+            dweights = torch.bmm(ggrad.float(), gv.float().transpose(1, 2))  # exact: their mean is taken off
             dscores = _softmax_backward(dweights, used, -1, torch.float32).mul_(ctx.scale).to(q.dtype)
             torch.bmm(dscores, gk, out=gdq)
             torch.bmm(dscores.transpose(1, 2), gq, out=gdk)
