@@ -7,8 +7,7 @@ import torch
 
 import clearhead
 from clearhead.see import names
-from clearhead.see.figures import PLOTS, draw_bert_input, draw_sinusoids
-from clearhead.see.sight import plot
+from clearhead.see.figures import PLOTS, draw_bert_input, draw_sinusoids, plot
 
 transformers = pytest.importorskip("transformers")
 TEXT = "The animal did not cross the street because it was too tired."
@@ -95,7 +94,7 @@ def test_a_file_is_written_where_asked(minilm, tmp_path):
     assert "animal" in (tmp_path / "seen.html").read_text()
 
 
-@pytest.mark.parametrize("kind", [*PLOTS, "rollout"])
+@pytest.mark.parametrize("kind", PLOTS)
 @pytest.mark.parametrize("dark", [False, True])
 def test_every_figure(animals, kind, dark):
     from clearhead.see.paper import DARK, LIGHT

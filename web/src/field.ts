@@ -194,10 +194,9 @@ export class Tiled implements Field {
 
   private arrived(key: string, level: number, tile: Tile): void {
     this.held.set(key, { tile, picture: null, used: this.clock });
-    if (level === this.top || this.pool === "max") {
-      let peak = 0;
-      for (const value of tile.values) if (value > peak) peak = value;
-      if (level === this.top && peak > this.peak) {
+    if (level === this.top) {
+      const peak = tile.values.reduce((most, value) => Math.max(most, value), 0);
+      if (peak > this.peak) {
         this.peak = peak; // shades follow the overview, so that a zoom does not change them
         for (const held of this.held.values()) held.picture = null;
       }

@@ -3,8 +3,7 @@
 import { paint } from "./colour";
 import { make } from "./dom";
 import { written } from "./numbers";
-import type { Source, Where } from "./source";
-import { TILE } from "./source";
+import { TILE, type Source, type Where } from "./source";
 import type { State } from "./state";
 import { gridOf } from "./words";
 

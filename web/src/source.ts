@@ -50,6 +50,7 @@ export interface Source {
 export class Static implements Source {
   readonly live = false;
   private readonly weightsKept = new Map<string, Promise<Float32Array>>();
+  private readonly normsKept = new Map<string, Promise<Float32Array>>();
   private readonly stepsKept = new Map<string, Promise<Float32Array>>();
 
   constructor(private readonly scene: Scene) {}
@@ -62,8 +63,9 @@ export class Static implements Source {
 
   async norms(where: Where): Promise<Float32Array | null> {
     const { S, map } = this.shape(where);
-    if (!map.norms) return null;
-    const all = await floatsOf(map.norms);
+    const { norms } = map;
+    if (!norms) return null;
+    const all = await this.kept(this.normsKept, where, () => floatsOf(norms));
     return all.subarray(where.head * S, (where.head + 1) * S);
   }
 

@@ -222,9 +222,12 @@ export class Viewer {
 
   private compare(on: boolean): void {
     const { now } = this.state;
-    const other = this.scene.sequences.length > 1 ? { ...now, sequence: (now.sequence + 1) % this.scene.sequences.length } : null;
-    const next = { sequence: now.sequence, map: now.map, head: (now.head + 1) % this.state.map().heads };
-    this.state.set({ beside: on ? (other ? { sequence: other.sequence, map: now.map, head: now.head } : next) : null });
+    const inputs = this.scene.sequences.length;
+    const beside =
+      inputs > 1 // another input, or where there is none, another head
+        ? { sequence: (now.sequence + 1) % inputs, map: now.map, head: now.head }
+        : { sequence: now.sequence, map: now.map, head: (now.head + 1) % this.state.map().heads };
+    this.state.set({ beside: on ? beside : null });
   }
 
   private async switch(on: boolean): Promise<void> {

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
+
+T = TypeVar("T")
+
+KEPT = 32  # plans and cuts kept on a layout before they are made anew
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -110,6 +115,15 @@ class Layout:
     def end(self) -> int:
         """One past the highest position any sequence reaches."""
         return max((s + n for s, n in zip(self.firsts, self.sizes, strict=True) if n), default=0)
+
+    def kept(self, key: Any, make: Callable[[], T]) -> T:
+        """What the layers of a model share is made once and kept with the batch."""
+        held: dict[Any, Any] = self.__dict__.setdefault("_kept", {})
+        if key not in held:
+            if len(held) >= KEPT:
+                held.clear()
+            held[key] = make()
+        return held[key]
 
     def rows(self, sequence: int) -> slice:
         """The rows of one sequence in the token matrix."""

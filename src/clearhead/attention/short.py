@@ -134,13 +134,10 @@ def _scatter(pooled: Tensor, rows: Tensor, like: Tensor, tokens: int | None = No
 
 
 def _laid(call: Call) -> Laid:
-    """The plan of a call, made once and kept on the layout of the batch."""
-    held: dict[Any, Laid] = call.layout_q.__dict__.setdefault("_laid", {})
-    key = id(call.layout_k), call.num_heads, type(call.mask)
-    if key not in held:
-        held[key] = lay(call.layout_q.sizes, call.layout_k.sizes, call.num_heads, isinstance(call.mask, Causal))
-        held[key].__dict__["other"] = call.layout_k  # so that its id stays its own
-    return held[key]
+    """The plan of a call, made once for all layers of a batch."""
+    sizes, causal = call.layout_k.sizes, isinstance(call.mask, Causal)
+    key = "laid", sizes, call.num_heads, causal
+    return call.layout_q.kept(key, lambda: lay(call.layout_q.sizes, sizes, call.num_heads, causal))
 
 
 def lay(sizes_q: Sequence[int], sizes_k: Sequence[int], heads: int, causal: bool) -> Laid:

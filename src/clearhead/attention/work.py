@@ -6,9 +6,8 @@ measured faster for its size, dtype and direction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,7 +18,6 @@ from clearhead.attention.masks import Causal, Full, Mask, signature
 from clearhead.attention.pieces import Cutter, Piece
 from clearhead.attention.plan import Group, Plan, Pool, plan
 
-KEPT = 32  # plans and cuts kept on a layout before they are made anew
 LONG = 4096  # beyond this many tokens masks are made piece by piece and not kept
 WARM = 448  # below so many tokens, bfloat16 goes backward in float32: oneDNN would write code for each new shape first
 
@@ -43,7 +41,7 @@ class Work:
     def plan(self) -> Plan:
         """The plan of these two layouts."""
         sizes = self.layout_k.sizes
-        return self._kept(("plan", sizes), lambda: plan(self.layout_q.sizes, sizes, self.layout_q.device))
+        return self.layout_q.kept(("plan", sizes), lambda: plan(self.layout_q.sizes, sizes, self.layout_q.device))
 
     def pieces(
         self, q: Tensor, k: Tensor, v: Tensor, biased: bool, backward: bool, logs: bool = False
@@ -61,17 +59,11 @@ class Work:
         if self.layout_q.max_len > LONG:
             return cutter, ((g, cutter.cut(g)) for g in self.plan.groups)
         key = "pieces", signature(self.mask), id(self.layout_k), heads, dtype, plain, backward, logs, stretch
-        cut = self._kept(key, lambda: (self.mask, self.layout_k, [(g, list(cutter.cut(g))) for g in self.plan.groups]))
-        return cutter, cut[2]
 
-    def _kept(self, key: Any, make: Callable[[], Any]) -> Any:
-        """What the layers of a model share is made once and kept on the layout of the batch."""
-        held: dict[Any, Any] = self.layout_q.__dict__.setdefault("_kept", {})
-        if key not in held:
-            if len(held) >= KEPT:
-                held.clear()
-            held[key] = make()
-        return held[key]
+        def cut() -> tuple[Mask, Layout, list[tuple[Group, list[Piece]]]]:  # with what the key's numbers stand for
+            return self.mask, self.layout_k, [(group, list(cutter.cut(group))) for group in self.plan.groups]
+
+        return cutter, self.layout_q.kept(key, cut)[2]
 
 
 def fused_is_faster(dtype: torch.dtype, count: int, T: int, S: int, backward: bool) -> bool:

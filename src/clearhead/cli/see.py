@@ -13,10 +13,11 @@ from rich.console import Console
 
 from clearhead.app import load
 from clearhead.cli.faults import told
+from clearhead.see.figures import plot
 from clearhead.see.live import Served
 from clearhead.see.paper import DARK, LIGHT, save
 from clearhead.see.run import scene_of
-from clearhead.see.sight import plot, show
+from clearhead.see.sight import WHOLE, show
 
 
 @told
@@ -58,14 +59,18 @@ def see(
         written = save(figure, (out or Path(plot_as)).with_suffix(""))
         _tell(as_json, {"files": [str(path) for path in written]}, f"{written[0]} and {written[1].name}")
         return
-    if not live and scene.longest <= 1024:
+    if not live and scene.longest <= WHOLE:
         address = show(scene, out or Path("attention.html"))
         if open_it:
             webbrowser.open(address)
         _tell(as_json, {"address": address}, address)
         return
     if out is not None:
-        raise ValueError(f"{scene.longest:,} tokens are too many for a file: leave --out, and the page is served live")
+        raise ValueError(
+            "a live page is no file: leave --out"
+            if live
+            else f"{scene.longest:,} tokens are too many for a file: leave --out, and the page is served live"
+        )
     served = Served(scene, port)
     _tell(as_json, {"address": served.address}, served.address)
     if open_it:
@@ -85,7 +90,7 @@ def _texts(
             raise ValueError(f"{len(texts)} texts and {len(pairs)} second ones: give --pair once for every text")
         return texts, list(pairs) if pairs else None
     content = file.read_text(encoding="utf-8") if file is not None else sys.stdin.read()
-    lines = [line for line in content.splitlines() if line.strip()]
+    lines = [line for line in content.split("\n") if line.strip()]
     if not lines:
         raise ValueError("no text: give one, or a file with --file, or lines on standard input")
     parts = [line.split("\t", 1) for line in lines]

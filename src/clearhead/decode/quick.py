@@ -19,7 +19,7 @@ from clearhead.attention.project import fused
 from clearhead.attention.slots import Memory, Slots
 from clearhead.layers import Block, FeedForward, Gated
 from clearhead.models.heads import Vocabulary
-from clearhead.models.rounding import missing_rows
+from clearhead.models.rounding import widened
 from clearhead.models.transformer import Stack
 
 Norm = Callable[[Tensor], Tensor]
@@ -178,12 +178,6 @@ class Layer:
             h = self.gate(h, self.activation) * self.up(h)
         x = self.down(h, add=x)
         return x if first else self.norms[-1](x)
-
-
-def widened(x: Tensor, rows: int | None = None) -> Tensor:
-    """Rows of zeros behind x (R, D), up to a round number of them: a product of an old shape is quick."""
-    missing = missing_rows(len(x)) if rows is None else rows - len(x)
-    return F.pad(x, (0, 0, 0, missing)) if missing else x
 
 
 def _norm(norm: nn.Module) -> Norm:

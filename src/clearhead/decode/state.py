@@ -16,11 +16,12 @@ from torch import Tensor
 from clearhead.attention import Cache, CacheConfig, Causal, Layout, MultiHead
 from clearhead.attention.biases import Written
 from clearhead.attention.slots import Memory, Slots
-from clearhead.decode.quick import Quick, refuse, widened
+from clearhead.decode.quick import Quick, refuse
 from clearhead.layers import Around, Block
 from clearhead.models.heads import Vocabulary
 from clearhead.models.model import Model
 from clearhead.models.recurrent import RecurrentDecoder
+from clearhead.models.rounding import widened
 from clearhead.models.transformer import Stack
 
 

@@ -37,7 +37,7 @@ def look(
     `layers` names the attentions to keep (all by default; a number is that layer of every stack), `kinds`
     keeps self-attention, cross-attention or both.
     """
-    model = _module(model)
+    model = module_of(model)
     here = look_ours if _is_ours(model) else _look
     return here(model, layers=layers, kinds=kinds)
 
@@ -48,7 +48,7 @@ def without(model: Any, heads: Mapping[str, Heads]) -> AbstractContextManager[No
     A head is switched off where its output leaves it, before the output projection, on any kernel; "all"
     leaves nothing of that layer's attention but the projection's own bias.
     """
-    model = _module(model)
+    model = module_of(model)
     here = without_ours if _is_ours(model) else _without
     return here(model, heads)
 
@@ -94,7 +94,7 @@ def _without(model: nn.Module, heads: Mapping[str, Heads]) -> Generator[None]:
         yield
 
 
-def _module(model: Any) -> nn.Module:
+def module_of(model: Any) -> nn.Module:
     """The module itself, or the one that an app or a pipeline holds."""
     held = model if isinstance(model, nn.Module) else getattr(model, "model", None)
     if not isinstance(held, nn.Module):

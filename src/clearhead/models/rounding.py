@@ -33,10 +33,14 @@ def rounded(stack: nn.Module, x: Tensor, around: Around) -> tuple[Tensor, Around
     count = -(-max(more_q, more_k) // TOGETHER)
     around = replace(around, layout=_longer(around.layout, more_q, count))
     if memory is not None and layout_k is not None:
-        around = replace(
-            around, memory=F.pad(memory, (0, 0, 0, more_k)), memory_layout=_longer(layout_k, more_k, count)
-        )
-    return F.pad(x, (0, 0, 0, more_q)), around
+        around = replace(around, memory=widened(memory), memory_layout=_longer(layout_k, more_k, count))
+    return widened(x), around
+
+
+def widened(x: Tensor, rows: int | None = None) -> Tensor:
+    """Rows of zeros behind x (R, D), up to so many in all, or else to a round number."""
+    missing = missing_rows(len(x)) if rows is None else rows - len(x)
+    return F.pad(x, (0, 0, 0, missing)) if missing else x
 
 
 def missing_rows(tokens: int) -> int:

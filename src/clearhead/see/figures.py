@@ -6,6 +6,7 @@ Each takes an input of a scene and gives a matplotlib figure; `PLOTS` is the tab
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,7 +16,7 @@ from clearhead.attention import Layout
 from clearhead.layers import Sinusoidal
 from clearhead.see.maps import Map, draw_maps, plain
 from clearhead.see.paper import COLOURS, FAINT, LIGHT, MARKERS, Theme, paper
-from clearhead.see.scene import Input, Layer
+from clearhead.see.scene import Input, Layer, Scene
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -147,9 +148,9 @@ def rollout(given: Input) -> Tensor:
     return flow
 
 
-def draw_flow(given: Input, flow: Tensor, *, theme: Theme = LIGHT) -> Figure:
-    """Rollout: how much of each word of the input reaches each output through all layers, (T, S)."""
-    words = given.axes[0].names.words
+def draw_rollout(given: Input, *, theme: Theme = LIGHT) -> Figure:
+    """How much of each word of the input reaches each output through all layers."""
+    words, flow = given.axes[0].names.words, rollout(given)
     _check_length(flow)
     share = flow / flow.amax(1, keepdim=True)
     title = "what reaches each word, its largest as 1"
@@ -208,7 +209,32 @@ PLOTS: dict[str, Callable[..., Any]] = {
     "model": draw_model,
     "word": draw_word,
     "facts": draw_facts,
+    "rollout": draw_rollout,
 }
+
+
+def plot(
+    scene: Scene,
+    kind: str,
+    *,
+    sequence: int = 0,
+    layer: str | int | None = None,
+    head: int | None = None,
+    word: str | int | None = None,
+    theme: Theme = LIGHT,
+) -> Figure:
+    """One of the figures of an input, by its name."""
+    if kind not in PLOTS:
+        raise ValueError(f"there is no figure {kind!r}: choose {', '.join(PLOTS)}")
+    given = scene.inputs[sequence]
+    options: dict[str, Any] = {"layer": layer, "head": head, "word": word}
+    if kind == "word" and word is None:
+        raise ValueError("whose attention? Give a word, such as one of: " + " ".join(given.axes[-1].names.words[:20]))
+    taken = {k: v for k, v in options.items() if v is not None}
+    known = signature(PLOTS[kind]).parameters
+    if strange := [k for k in taken if k not in known]:
+        raise ValueError(f"the figure {kind!r} takes no {strange[0]}")
+    return PLOTS[kind](given, theme=theme, **taken)
 
 
 def _box(x: float, y: float, colour: str) -> Any:

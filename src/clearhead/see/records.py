@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from clearhead.attention import View
-from clearhead.attention.cells import Pool
+from clearhead.attention.cells import Cells, Pool
 
 
 class Vectors(NamedTuple):
@@ -172,6 +172,7 @@ class Given:
 
 def pooled(weights: Tensor, size: tuple[int, int], pool: Pool) -> Tensor:
     """A matrix pooled to at most `size` cells, as even as whole rows and columns allow."""
-    tall, wide = min(size[0], weights.shape[0]), min(size[1], weights.shape[1])
-    kind = torch.nn.functional.adaptive_max_pool2d if pool == "max" else torch.nn.functional.adaptive_avg_pool2d
-    return kind(weights[None, None].float(), (tall, wide))[0, 0]
+    rows, columns = (Cells(0, n, min(most, n)) for n, most in zip(weights.shape, size, strict=True))
+    found = weights.float()[rows.members][:, columns.members]
+    found = found.unflatten(1, (columns.depth, -1)).unflatten(0, (rows.depth, -1))  # (depth, tall, depth, wide)
+    return rows.pool(columns.pool(found, 2, pool), 0, pool)

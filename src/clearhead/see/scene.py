@@ -104,14 +104,14 @@ class Scene:
         return max((len(axis.names) for each in self.inputs for axis in each.axes), default=0)
 
 
-def described(scene: Scene, *, live: bool, steps: Sequence[str] | None = None) -> dict[str, Any]:
-    """The scene as the page reads it; unless live, with all weights inside, and with the vectors of `steps` layers."""
+def described(scene: Scene, *, live: bool) -> dict[str, Any]:
+    """The scene as the page reads it; unless live, with all weights inside, and the vectors of the last layers."""
     return {
         "version": 1,
         "title": scene.title,
         "model": scene.model,
         "live": live,
-        "sequences": [_input(each, live, steps) for each in scene.inputs],
+        "sequences": [_input(each, live) for each in scene.inputs],
     }
 
 
@@ -121,9 +121,8 @@ def to_json(description: dict[str, Any]) -> str:
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def _input(given: Input, live: bool, steps: Sequence[str] | None) -> dict[str, Any]:
-    answer = given.answer
-    chosen = _affordable(given) if steps is None else set(steps)
+def _input(given: Input, live: bool) -> dict[str, Any]:
+    answer, chosen = given.answer, set[str]() if live else _affordable(given)
     return {
         "label": given.label,
         "axes": [_axis(axis) for axis in given.axes],

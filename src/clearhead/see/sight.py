@@ -6,7 +6,6 @@ import tempfile
 import webbrowser
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,17 +18,14 @@ from clearhead.attention.multihead import Kind
 from clearhead.files import write_atomic
 from clearhead.models import live
 from clearhead.models.model import Model
-from clearhead.see.figures import PLOTS, draw_flow, rollout
+from clearhead.see.figures import plot
 from clearhead.see.live import Served
 from clearhead.see.page import page
-from clearhead.see.paper import DARK, LIGHT, Theme
+from clearhead.see.paper import DARK, LIGHT
 from clearhead.see.records import Record, Stepped, Watched
 from clearhead.see.scene import Answer, Axis, Input, Layer, Scene
 from clearhead.see.tokens import Names, names
 from clearhead.see.widget import widget
-
-if TYPE_CHECKING:
-    pass
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -178,32 +174,6 @@ class Sight(Mapping[str, View]):
         return names([str(i) for i in range(view.shape(sequence)[0])], ())
 
 
-def plot(
-    scene: Scene,
-    kind: str,
-    *,
-    sequence: int = 0,
-    layer: str | int | None = None,
-    head: int | None = None,
-    word: str | int | None = None,
-    theme: Theme = LIGHT,
-) -> Figure:
-    """One of the figures of an input, by its name."""
-    if kind not in (*PLOTS, "rollout"):
-        raise ValueError(f"there is no figure {kind!r}: choose {', '.join((*PLOTS, 'rollout'))}")
-    given = scene.inputs[sequence]
-    if kind == "rollout":
-        return draw_flow(given, rollout(given), theme=theme)
-    options: dict[str, Any] = {"layer": layer, "head": head, "word": word}
-    if kind == "word" and word is None:
-        raise ValueError("whose attention? Give a word, such as one of: " + " ".join(given.axes[-1].names.words[:20]))
-    taken = {k: v for k, v in options.items() if v is not None}
-    known = signature(PLOTS[kind]).parameters
-    if strange := [k for k in taken if k not in known]:
-        raise ValueError(f"the figure {kind!r} takes no {strange[0]}")
-    return PLOTS[kind](given, theme=theme, **taken)
-
-
 def show(scene: Scene, path: str | Path | None = None) -> str:
     """The address of a scene: a file where it can carry all weights, a live page of this process otherwise."""
     if scene.longest > WHOLE:
@@ -228,8 +198,7 @@ def look(
     `layers` names the attentions to keep (all by default; a number is that layer of every stack), `kinds` keeps
     self-attention, cross-attention or both. With a `tokenizer`, what is seen is shown with its words.
     """
-    module = getattr(model, "model", model) if not isinstance(model, nn.Module) else model
-    read = Read()
+    module, read = live.module_of(model), Read()
     opened: Any = None if isinstance(model, nn.Module) else getattr(model, "opened", None)
     name = type(module).__name__
     if opened is not None:

@@ -1,33 +1,33 @@
-function _s(t) {
+function _i(t) {
   const e = JSON.parse(t);
   if (e.version !== 1) throw new Error(`a scene of version ${String(e.version)}: this page reads version 1`);
   for (const n of e.sequences)
-    for (const s of n.maps)
-      if (!n.axes[s.queries] || !n.axes[s.keys])
-        throw new Error(`${s.name} names an axis that is not there`);
+    for (const i of n.maps)
+      if (!n.axes[i.queries] || !n.axes[i.keys])
+        throw new Error(`${i.name} names an axis that is not there`);
   return e;
 }
-const Ms = 2 ** 24 - 1;
+const Mi = 2 ** 24 - 1;
 function En(t) {
   const e = atob(t), n = new Uint8Array(e.length);
-  for (let s = 0; s < e.length; s++) n[s] = e.charCodeAt(s);
+  for (let i = 0; i < e.length; i++) n[i] = e.charCodeAt(i);
   return n;
 }
 async function An(t) {
   const e = new Response(t).body;
   return new Uint8Array(await new Response(e.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer());
 }
-function ks(t) {
+function ki(t) {
   const e = t.length / 3;
   if (!Number.isInteger(e)) throw new Error(`${t.length} bytes are not three planes`);
   const n = new Float32Array(e);
-  for (let s = 0; s < e; s++) n[s] = (t[s] * 65536 + t[e + s] * 256 + t[2 * e + s]) / Ms;
+  for (let i = 0; i < e; i++) n[i] = (t[i] * 65536 + t[e + i] * 256 + t[2 * e + i]) / Mi;
   return n;
 }
-async function $s(t) {
-  return ks(await An(En(t)));
+async function $i(t) {
+  return ki(await An(En(t)));
 }
-async function Ye(t) {
+async function Ke(t) {
   const e = await An(En(t));
   return new Float32Array(e.buffer, e.byteOffset, e.byteLength / 4);
 }
@@ -35,25 +35,26 @@ function H(t, e = 4) {
   return Number.isFinite(t) ? t.toFixed(e).replace("-", "−") : t === -1 / 0 ? "−∞" : String(t);
 }
 const nt = 256;
-class Es {
+class Ei {
   constructor(e) {
     this.scene = e;
   }
   live = !1;
   weightsKept = /* @__PURE__ */ new Map();
+  normsKept = /* @__PURE__ */ new Map();
   stepsKept = /* @__PURE__ */ new Map();
   async weights(e) {
-    const { T: n, S: s, map: i } = this.shape(e);
-    return (await this.kept(this.weightsKept, e, () => $s(i.weights ?? ""))).subarray(e.head * n * s, (e.head + 1) * n * s);
+    const { T: n, S: i, map: s } = this.shape(e);
+    return (await this.kept(this.weightsKept, e, () => $i(s.weights ?? ""))).subarray(e.head * n * i, (e.head + 1) * n * i);
   }
   async norms(e) {
-    const { S: n, map: s } = this.shape(e);
-    return s.norms ? (await Ye(s.norms)).subarray(e.head * n, (e.head + 1) * n) : null;
+    const { S: n, map: i } = this.shape(e), { norms: s } = i;
+    return s ? (await this.kept(this.normsKept, e, () => Ke(s))).subarray(e.head * n, (e.head + 1) * n) : null;
   }
   async step(e, n) {
-    const { T: s, S: i, map: r } = this.shape(e), { steps: o, dims: a, scale: c } = r;
+    const { T: i, S: s, map: r } = this.shape(e), { steps: o, dims: a, scale: c } = r;
     if (!o || !a || c == null) return null;
-    const [h, l] = a, f = await this.kept(this.stepsKept, e, () => Ye(o)), p = r.heads, d = f.subarray((e.head * s + n) * h, (e.head * s + n + 1) * h), w = f.subarray(p * s * h + e.head * i * h, p * s * h + (e.head + 1) * i * h), _ = f.subarray(p * (s + i) * h + e.head * i * l, p * (s + i) * h + (e.head + 1) * i * l), M = (await this.weights(e)).subarray(n * i, (n + 1) * i);
+    const [h, l] = a, f = await this.kept(this.stepsKept, e, () => Ke(o)), p = r.heads, d = f.subarray((e.head * i + n) * h, (e.head * i + n + 1) * h), w = f.subarray(p * i * h + e.head * s * h, p * i * h + (e.head + 1) * s * h), _ = f.subarray(p * (i + s) * h + e.head * s * l, p * (i + s) * h + (e.head + 1) * s * l), M = (await this.weights(e)).subarray(n * s, (n + 1) * s);
     return qn(d, w, _, c, M);
   }
   tile() {
@@ -63,43 +64,43 @@ class Es {
     return Promise.reject(new Error("heads are switched off in the live page: clearhead see --live"));
   }
   shape(e) {
-    const n = this.scene.sequences[e.sequence], s = n.maps[e.map];
-    return { map: s, T: n.axes[s.queries].words.length, S: n.axes[s.keys].words.length };
+    const n = this.scene.sequences[e.sequence], i = n.maps[e.map];
+    return { map: i, T: n.axes[i.queries].words.length, S: n.axes[i.keys].words.length };
   }
-  kept(e, n, s) {
-    const i = `${n.sequence} ${n.map}`;
-    let r = e.get(i);
-    return r || e.set(i, r = s()), r;
+  kept(e, n, i) {
+    const s = `${n.sequence} ${n.map}`;
+    let r = e.get(s);
+    return r || e.set(s, r = i()), r;
   }
 }
-function qn(t, e, n, s, i) {
-  const r = t.length, o = i.length, a = n.length / o, c = new Float32Array(o), h = new Float64Array(a);
+function qn(t, e, n, i, s) {
+  const r = t.length, o = s.length, a = n.length / o, c = new Float32Array(o), h = new Float64Array(a);
   for (let f = 0; f < o; f++) {
     let p = 0;
     for (let d = 0; d < r; d++) p += t[d] * e[f * r + d];
     c[f] = p;
-    for (let d = 0; d < a; d++) h[d] += i[f] * n[f * a + d];
+    for (let d = 0; d < a; d++) h[d] += s[f] * n[f * a + d];
   }
-  const l = As(c, s, i);
+  const l = Ai(c, i, s);
   return {
     query: t,
     scores: c,
-    scaled: c.map((f) => f * s),
+    scaled: c.map((f) => f * i),
     allowed: l,
-    weights: i,
+    weights: s,
     values: n,
     output: Float32Array.from(h)
   };
 }
-function As(t, e, n) {
-  let s = -1 / 0;
-  return n.forEach((i, r) => {
-    i > 0 && (s = Math.max(s, t[r] * e));
-  }), Array.from(n, (i, r) => i > 0 || t[r] * e - s < -15);
+function Ai(t, e, n) {
+  let i = -1 / 0;
+  return n.forEach((s, r) => {
+    s > 0 && (i = Math.max(i, t[r] * e));
+  }), Array.from(n, (s, r) => s > 0 || t[r] * e - i < -15);
 }
-class qs {
-  constructor(e, n, s = 64) {
-    this.scene = e, this.base = n, this.most = s;
+class qi {
+  constructor(e, n, i = 64) {
+    this.scene = e, this.base = n, this.most = i;
   }
   live = !0;
   kept = /* @__PURE__ */ new Map();
@@ -111,23 +112,23 @@ class qs {
     return n.length ? n : null;
   }
   async step(e, n) {
-    const s = this.scene.sequences[e.sequence], i = s.maps[e.map];
-    if (!i.dims || i.scale == null) return null;
-    const [r, o] = i.dims, a = s.axes[i.keys].words.length, c = await this.floats(`step?${this.query(e)}&query=${n}`), h = c.subarray(0, r), l = c.subarray(r, r + a * r), f = c.subarray(r + a * r, r + a * (r + o));
-    return qn(h, l, f, i.scale, c.subarray(r + a * (r + o)));
+    const i = this.scene.sequences[e.sequence], s = i.maps[e.map];
+    if (!s.dims || s.scale == null) return null;
+    const [r, o] = s.dims, a = i.axes[s.keys].words.length, c = await this.floats(`step?${this.query(e)}&query=${n}`), h = c.subarray(0, r), l = c.subarray(r, r + a * r), f = c.subarray(r + a * r, r + a * (r + o));
+    return qn(h, l, f, s.scale, c.subarray(r + a * (r + o)));
   }
   async tile(e) {
-    const n = `${this.query(e)}&level=${e.level}&row=${e.row}&column=${e.column}&pool=${e.pool}`, s = await this.floats(`tile?${n}`);
-    return { rows: s[0], columns: s[1], values: s.subarray(2) };
+    const n = `${this.query(e)}&level=${e.level}&row=${e.row}&column=${e.column}&pool=${e.pool}`, i = await this.floats(`tile?${n}`);
+    return { rows: i[0], columns: i[1], values: i.subarray(2) };
   }
   async without(e, n) {
-    const s = await fetch(`${this.base}without`, {
+    const i = await fetch(`${this.base}without`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ sequence: e, heads: n })
     });
-    if (!s.ok) throw new Error(await s.text());
-    return await s.json();
+    if (!i.ok) throw new Error(await i.text());
+    return await i.json();
   }
   query(e) {
     const n = this.scene.sequences[e.sequence].maps[e.map];
@@ -145,7 +146,7 @@ class qs {
   }
 }
 const ve = ["lines", "matrix", "model", "steps"];
-class Ss {
+class Si {
   constructor(e, n = {}) {
     this.scene = e, this.now = this.mended({
       sequence: 0,
@@ -166,7 +167,7 @@ class Ss {
     this.listeners.push(e);
   }
   set(e) {
-    const n = this.now, s = e.sequence !== void 0 && e.sequence !== n.sequence, i = e.merge !== void 0 || e.hide !== void 0, r = e.query !== void 0 ? e.query : s || i ? null : n.query;
+    const n = this.now, i = e.sequence !== void 0 && e.sequence !== n.sequence, s = e.merge !== void 0 || e.hide !== void 0, r = e.query !== void 0 ? e.query : i || s ? null : n.query;
     this.now = this.mended({ ...n, ...e, query: r });
     for (const o of this.listeners) o(this.now, n);
   }
@@ -174,8 +175,8 @@ class Ss {
     return this.scene.sequences[e.sequence].maps[e.map];
   }
   axes(e = this.now) {
-    const { axes: n } = this.scene.sequences[e.sequence], s = this.map(e);
-    return { queries: n[s.queries], keys: n[s.keys] };
+    const { axes: n } = this.scene.sequences[e.sequence], i = this.map(e);
+    return { queries: n[i.queries], keys: n[i.keys] };
   }
   /** Numbers that are there: a map, head or sequence out of range becomes the nearest. */
   mended(e) {
@@ -183,26 +184,26 @@ class Ss {
     return { ...e, ...n, beside: e.beside && this.placed(e.beside) };
   }
   placed(e) {
-    const n = ae(e.sequence, this.scene.sequences.length), s = this.scene.sequences[n].maps, i = ae(e.map, s.length);
-    return { sequence: n, map: i, head: ae(e.head, s[i].heads) };
+    const n = ae(e.sequence, this.scene.sequences.length), i = this.scene.sequences[n].maps, s = ae(e.map, i.length);
+    return { sequence: n, map: s, head: ae(e.head, i[s].heads) };
   }
 }
 function ae(t, e) {
   return Math.max(0, Math.min(e - 1, t));
 }
-function Ns(t) {
-  const e = [t.view, t.sequence, t.map, t.head], n = [t.merge && "words", t.hide && "plain", t.moved && "moved"].filter(Boolean), s = t.query === null ? [] : [`at${t.query}`];
-  return "#" + [...e, ...n, ...s].join(".");
+function Ni(t) {
+  const e = [t.view, t.sequence, t.map, t.head], n = [t.merge && "words", t.hide && "plain", t.moved && "moved"].filter(Boolean), i = t.query === null ? [] : [`at${t.query}`];
+  return "#" + [...e, ...n, ...i].join(".");
 }
-function Ts(t) {
-  const [e, n, s, i, ...r] = t.replace(/^#/, "").split(".");
+function Ti(t) {
+  const [e, n, i, s, ...r] = t.replace(/^#/, "").split(".");
   if (!ve.includes(e)) return {};
   const o = r.find((a) => /^at\d+$/.test(a));
   return {
     view: e,
     sequence: Number(n) || 0,
-    map: Number(s) || 0,
-    head: Number(i) || 0,
+    map: Number(i) || 0,
+    head: Number(s) || 0,
     merge: r.includes("words"),
     hide: r.includes("plain"),
     moved: r.includes("moved"),
@@ -210,25 +211,25 @@ function Ts(t) {
   };
 }
 function g(t, e = {}, ...n) {
-  const s = document.createElement(t);
-  return e.class && (s.className = e.class), e.text !== void 0 && (s.textContent = e.text), e.label && s.setAttribute("aria-label", e.label), e.title && (s.title = e.title), s.append(...n), s;
+  const i = document.createElement(t);
+  return e.class && (i.className = e.class), e.text !== void 0 && (i.textContent = e.text), e.label && i.setAttribute("aria-label", e.label), e.title && (i.title = e.title), i.append(...n), i;
 }
-function rt(t, e, n, s) {
-  const i = g("select");
+function rt(t, e, n, i) {
+  const s = g("select");
   return e.forEach((r, o) => {
     const a = g("option", { text: r });
-    a.value = String(o), i.append(a);
-  }), i.value = String(n), i.addEventListener("change", () => s(Number(i.value))), g("label", { class: "chooser" }, g("span", { text: t }), i);
+    a.value = String(o), s.append(a);
+  }), s.value = String(n), s.addEventListener("change", () => i(Number(s.value))), g("label", { class: "chooser" }, g("span", { text: t }), s);
 }
-function dt(t, e, n, s) {
-  const i = g("button", { class: "toggle", text: t, title: n });
-  return i.type = "button", i.setAttribute("aria-pressed", String(e)), i.addEventListener("click", () => s(i.getAttribute("aria-pressed") !== "true")), i;
+function dt(t, e, n, i) {
+  const s = g("button", { class: "toggle", text: t, title: n });
+  return s.type = "button", s.setAttribute("aria-pressed", String(e)), s.addEventListener("click", () => i(s.getAttribute("aria-pressed") !== "true")), s;
 }
 function Sn(t, e, n) {
-  const s = Math.min(window.devicePixelRatio || 1, 2);
-  t.width = Math.max(1, Math.round(e * s)), t.height = Math.max(1, Math.round(n * s)), t.style.width = `${e}px`, t.style.height = `${n}px`;
-  const i = t.getContext("2d");
-  return i.setTransform(s, 0, 0, s, 0, 0), i;
+  const i = Math.min(window.devicePixelRatio || 1, 2);
+  t.width = Math.max(1, Math.round(e * i)), t.height = Math.max(1, Math.round(n * i)), t.style.width = `${e}px`, t.style.height = `${n}px`;
+  const s = t.getContext("2d");
+  return s.setTransform(i, 0, 0, i, 0, 0), s;
 }
 function Nn(t) {
   let e = !1;
@@ -239,14 +240,14 @@ function Nn(t) {
   };
 }
 let Tn = null;
-function Cs(t) {
+function Ci(t) {
   Tn = t;
 }
 function $t(t) {
   return getComputedStyle(Tn ?? document.documentElement).getPropertyValue(t).trim();
 }
 function Cn(t) {
-  for (var e = t.length / 6 | 0, n = new Array(e), s = 0; s < e; ) n[s] = "#" + t.slice(s * 6, ++s * 6);
+  for (var e = t.length / 6 | 0, n = new Array(e), i = 0; i < e; ) n[i] = "#" + t.slice(i * 6, ++i * 6);
   return n;
 }
 function _t(t, e, n) {
@@ -254,12 +255,12 @@ function _t(t, e, n) {
 }
 function zt(t, e) {
   var n = Object.create(t.prototype);
-  for (var s in e) n[s] = e[s];
+  for (var i in e) n[i] = e[i];
   return n;
 }
-function it() {
+function st() {
 }
-var ut = 0.7, yt = 1 / ut, mt = "\\s*([+-]?\\d+)\\s*", St = "\\s*([+-]?(?:\\d*\\.)?\\d+(?:[eE][+-]?\\d+)?)\\s*", Y = "\\s*([+-]?(?:\\d*\\.)?\\d+(?:[eE][+-]?\\d+)?)%\\s*", zs = /^#([0-9a-f]{3,8})$/, Is = new RegExp(`^rgb\\(${mt},${mt},${mt}\\)$`), Ls = new RegExp(`^rgb\\(${Y},${Y},${Y}\\)$`), Rs = new RegExp(`^rgba\\(${mt},${mt},${mt},${St}\\)$`), Ps = new RegExp(`^rgba\\(${Y},${Y},${Y},${St}\\)$`), Os = new RegExp(`^hsl\\(${St},${Y},${Y}\\)$`), Ds = new RegExp(`^hsla\\(${St},${Y},${Y},${St}\\)$`), Ke = {
+var ut = 0.7, yt = 1 / ut, mt = "\\s*([+-]?\\d+)\\s*", St = "\\s*([+-]?(?:\\d*\\.)?\\d+(?:[eE][+-]?\\d+)?)\\s*", K = "\\s*([+-]?(?:\\d*\\.)?\\d+(?:[eE][+-]?\\d+)?)%\\s*", zi = /^#([0-9a-f]{3,8})$/, Ii = new RegExp(`^rgb\\(${mt},${mt},${mt}\\)$`), Li = new RegExp(`^rgb\\(${K},${K},${K}\\)$`), Ri = new RegExp(`^rgba\\(${mt},${mt},${mt},${St}\\)$`), Pi = new RegExp(`^rgba\\(${K},${K},${K},${St}\\)$`), Oi = new RegExp(`^hsl\\(${St},${K},${K}\\)$`), Di = new RegExp(`^hsla\\(${St},${K},${K},${St}\\)$`), Ye = {
   aliceblue: 15792383,
   antiquewhite: 16444375,
   aqua: 65535,
@@ -409,7 +410,7 @@ var ut = 0.7, yt = 1 / ut, mt = "\\s*([+-]?\\d+)\\s*", St = "\\s*([+-]?(?:\\d*\\
   yellow: 16776960,
   yellowgreen: 10145074
 };
-_t(it, Nt, {
+_t(st, Nt, {
   copy(t) {
     return Object.assign(new this.constructor(), this, t);
   },
@@ -419,18 +420,18 @@ _t(it, Nt, {
   hex: Ue,
   // Deprecated! Use color.formatHex.
   formatHex: Ue,
-  formatHex8: Fs,
-  formatHsl: Hs,
+  formatHex8: Fi,
+  formatHsl: Hi,
   formatRgb: Ge,
   toString: Ge
 });
 function Ue() {
   return this.rgb().formatHex();
 }
-function Fs() {
+function Fi() {
   return this.rgb().formatHex8();
 }
-function Hs() {
+function Hi() {
   return zn(this).formatHsl();
 }
 function Ge() {
@@ -438,24 +439,24 @@ function Ge() {
 }
 function Nt(t) {
   var e, n;
-  return t = (t + "").trim().toLowerCase(), (e = zs.exec(t)) ? (n = e[1].length, e = parseInt(e[1], 16), n === 6 ? We(e) : n === 3 ? new C(e >> 8 & 15 | e >> 4 & 240, e >> 4 & 15 | e & 240, (e & 15) << 4 | e & 15, 1) : n === 8 ? Ot(e >> 24 & 255, e >> 16 & 255, e >> 8 & 255, (e & 255) / 255) : n === 4 ? Ot(e >> 12 & 15 | e >> 8 & 240, e >> 8 & 15 | e >> 4 & 240, e >> 4 & 15 | e & 240, ((e & 15) << 4 | e & 15) / 255) : null) : (e = Is.exec(t)) ? new C(e[1], e[2], e[3], 1) : (e = Ls.exec(t)) ? new C(e[1] * 255 / 100, e[2] * 255 / 100, e[3] * 255 / 100, 1) : (e = Rs.exec(t)) ? Ot(e[1], e[2], e[3], e[4]) : (e = Ps.exec(t)) ? Ot(e[1] * 255 / 100, e[2] * 255 / 100, e[3] * 255 / 100, e[4]) : (e = Os.exec(t)) ? Qe(e[1], e[2] / 100, e[3] / 100, 1) : (e = Ds.exec(t)) ? Qe(e[1], e[2] / 100, e[3] / 100, e[4]) : Ke.hasOwnProperty(t) ? We(Ke[t]) : t === "transparent" ? new C(NaN, NaN, NaN, 0) : null;
+  return t = (t + "").trim().toLowerCase(), (e = zi.exec(t)) ? (n = e[1].length, e = parseInt(e[1], 16), n === 6 ? We(e) : n === 3 ? new C(e >> 8 & 15 | e >> 4 & 240, e >> 4 & 15 | e & 240, (e & 15) << 4 | e & 15, 1) : n === 8 ? Ot(e >> 24 & 255, e >> 16 & 255, e >> 8 & 255, (e & 255) / 255) : n === 4 ? Ot(e >> 12 & 15 | e >> 8 & 240, e >> 8 & 15 | e >> 4 & 240, e >> 4 & 15 | e & 240, ((e & 15) << 4 | e & 15) / 255) : null) : (e = Ii.exec(t)) ? new C(e[1], e[2], e[3], 1) : (e = Li.exec(t)) ? new C(e[1] * 255 / 100, e[2] * 255 / 100, e[3] * 255 / 100, 1) : (e = Ri.exec(t)) ? Ot(e[1], e[2], e[3], e[4]) : (e = Pi.exec(t)) ? Ot(e[1] * 255 / 100, e[2] * 255 / 100, e[3] * 255 / 100, e[4]) : (e = Oi.exec(t)) ? Qe(e[1], e[2] / 100, e[3] / 100, 1) : (e = Di.exec(t)) ? Qe(e[1], e[2] / 100, e[3] / 100, e[4]) : Ye.hasOwnProperty(t) ? We(Ye[t]) : t === "transparent" ? new C(NaN, NaN, NaN, 0) : null;
 }
 function We(t) {
   return new C(t >> 16 & 255, t >> 8 & 255, t & 255, 1);
 }
-function Ot(t, e, n, s) {
-  return s <= 0 && (t = e = n = NaN), new C(t, e, n, s);
+function Ot(t, e, n, i) {
+  return i <= 0 && (t = e = n = NaN), new C(t, e, n, i);
 }
 function Ne(t) {
-  return t instanceof it || (t = Nt(t)), t ? (t = t.rgb(), new C(t.r, t.g, t.b, t.opacity)) : new C();
+  return t instanceof st || (t = Nt(t)), t ? (t = t.rgb(), new C(t.r, t.g, t.b, t.opacity)) : new C();
 }
-function Gt(t, e, n, s) {
-  return arguments.length === 1 ? Ne(t) : new C(t, e, n, s ?? 1);
+function Gt(t, e, n, i) {
+  return arguments.length === 1 ? Ne(t) : new C(t, e, n, i ?? 1);
 }
-function C(t, e, n, s) {
-  this.r = +t, this.g = +e, this.b = +n, this.opacity = +s;
+function C(t, e, n, i) {
+  this.r = +t, this.g = +e, this.b = +n, this.opacity = +i;
 }
-_t(C, Gt, zt(it, {
+_t(C, Gt, zt(st, {
   brighter(t) {
     return t = t == null ? yt : Math.pow(yt, t), new C(this.r * t, this.g * t, this.b * t, this.opacity);
   },
@@ -474,14 +475,14 @@ _t(C, Gt, zt(it, {
   hex: Ze,
   // Deprecated! Use color.formatHex.
   formatHex: Ze,
-  formatHex8: Bs,
+  formatHex8: Bi,
   formatRgb: Je,
   toString: Je
 }));
 function Ze() {
   return `#${ct(this.r)}${ct(this.g)}${ct(this.b)}`;
 }
-function Bs() {
+function Bi() {
   return `#${ct(this.r)}${ct(this.g)}${ct(this.b)}${ct((isNaN(this.opacity) ? 1 : this.opacity) * 255)}`;
 }
 function Je() {
@@ -497,24 +498,24 @@ function lt(t) {
 function ct(t) {
   return t = lt(t), (t < 16 ? "0" : "") + t.toString(16);
 }
-function Qe(t, e, n, s) {
-  return s <= 0 ? t = e = n = NaN : n <= 0 || n >= 1 ? t = e = NaN : e <= 0 && (t = NaN), new D(t, e, n, s);
+function Qe(t, e, n, i) {
+  return i <= 0 ? t = e = n = NaN : n <= 0 || n >= 1 ? t = e = NaN : e <= 0 && (t = NaN), new D(t, e, n, i);
 }
 function zn(t) {
   if (t instanceof D) return new D(t.h, t.s, t.l, t.opacity);
-  if (t instanceof it || (t = Nt(t)), !t) return new D();
+  if (t instanceof st || (t = Nt(t)), !t) return new D();
   if (t instanceof D) return t;
   t = t.rgb();
-  var e = t.r / 255, n = t.g / 255, s = t.b / 255, i = Math.min(e, n, s), r = Math.max(e, n, s), o = NaN, a = r - i, c = (r + i) / 2;
-  return a ? (e === r ? o = (n - s) / a + (n < s) * 6 : n === r ? o = (s - e) / a + 2 : o = (e - n) / a + 4, a /= c < 0.5 ? r + i : 2 - r - i, o *= 60) : a = c > 0 && c < 1 ? 0 : o, new D(o, a, c, t.opacity);
+  var e = t.r / 255, n = t.g / 255, i = t.b / 255, s = Math.min(e, n, i), r = Math.max(e, n, i), o = NaN, a = r - s, c = (r + s) / 2;
+  return a ? (e === r ? o = (n - i) / a + (n < i) * 6 : n === r ? o = (i - e) / a + 2 : o = (e - n) / a + 4, a /= c < 0.5 ? r + s : 2 - r - s, o *= 60) : a = c > 0 && c < 1 ? 0 : o, new D(o, a, c, t.opacity);
 }
-function Vs(t, e, n, s) {
-  return arguments.length === 1 ? zn(t) : new D(t, e, n, s ?? 1);
+function Vi(t, e, n, i) {
+  return arguments.length === 1 ? zn(t) : new D(t, e, n, i ?? 1);
 }
-function D(t, e, n, s) {
-  this.h = +t, this.s = +e, this.l = +n, this.opacity = +s;
+function D(t, e, n, i) {
+  this.h = +t, this.s = +e, this.l = +n, this.opacity = +i;
 }
-_t(D, Vs, zt(it, {
+_t(D, Vi, zt(st, {
   brighter(t) {
     return t = t == null ? yt : Math.pow(yt, t), new D(this.h, this.s, this.l * t, this.opacity);
   },
@@ -522,11 +523,11 @@ _t(D, Vs, zt(it, {
     return t = t == null ? ut : Math.pow(ut, t), new D(this.h, this.s, this.l * t, this.opacity);
   },
   rgb() {
-    var t = this.h % 360 + (this.h < 0) * 360, e = isNaN(t) || isNaN(this.s) ? 0 : this.s, n = this.l, s = n + (n < 0.5 ? n : 1 - n) * e, i = 2 * n - s;
+    var t = this.h % 360 + (this.h < 0) * 360, e = isNaN(t) || isNaN(this.s) ? 0 : this.s, n = this.l, i = n + (n < 0.5 ? n : 1 - n) * e, s = 2 * n - i;
     return new C(
-      ce(t >= 240 ? t - 240 : t + 120, i, s),
-      ce(t, i, s),
-      ce(t < 120 ? t + 240 : t - 120, i, s),
+      ce(t >= 240 ? t - 240 : t + 120, s, i),
+      ce(t, s, i),
+      ce(t < 120 ? t + 240 : t - 120, s, i),
       this.opacity
     );
   },
@@ -550,26 +551,26 @@ function Dt(t) {
 function ce(t, e, n) {
   return (t < 60 ? e + (n - e) * t / 60 : t < 180 ? n : t < 240 ? e + (n - e) * (240 - t) / 60 : e) * 255;
 }
-const In = Math.PI / 180, Ln = 180 / Math.PI, Zt = 18, Rn = 0.96422, Pn = 1, On = 0.82521, Dn = 4 / 29, gt = 6 / 29, Fn = 3 * gt * gt, Xs = gt * gt * gt;
+const In = Math.PI / 180, Ln = 180 / Math.PI, Zt = 18, Rn = 0.96422, Pn = 1, On = 0.82521, Dn = 4 / 29, gt = 6 / 29, Fn = 3 * gt * gt, Xi = gt * gt * gt;
 function Hn(t) {
-  if (t instanceof K) return new K(t.l, t.a, t.b, t.opacity);
+  if (t instanceof Y) return new Y(t.l, t.a, t.b, t.opacity);
   if (t instanceof Q) return Bn(t);
   t instanceof C || (t = Ne(t));
-  var e = fe(t.r), n = fe(t.g), s = fe(t.b), i = le((0.2225045 * e + 0.7168786 * n + 0.0606169 * s) / Pn), r, o;
-  return e === n && n === s ? r = o = i : (r = le((0.4360747 * e + 0.3850649 * n + 0.1430804 * s) / Rn), o = le((0.0139322 * e + 0.0971045 * n + 0.7141733 * s) / On)), new K(116 * i - 16, 500 * (r - i), 200 * (i - o), t.opacity);
+  var e = fe(t.r), n = fe(t.g), i = fe(t.b), s = le((0.2225045 * e + 0.7168786 * n + 0.0606169 * i) / Pn), r, o;
+  return e === n && n === i ? r = o = s : (r = le((0.4360747 * e + 0.3850649 * n + 0.1430804 * i) / Rn), o = le((0.0139322 * e + 0.0971045 * n + 0.7141733 * i) / On)), new Y(116 * s - 16, 500 * (r - s), 200 * (s - o), t.opacity);
 }
-function Ys(t, e, n, s) {
-  return arguments.length === 1 ? Hn(t) : new K(t, e, n, s ?? 1);
+function Ki(t, e, n, i) {
+  return arguments.length === 1 ? Hn(t) : new Y(t, e, n, i ?? 1);
 }
-function K(t, e, n, s) {
-  this.l = +t, this.a = +e, this.b = +n, this.opacity = +s;
+function Y(t, e, n, i) {
+  this.l = +t, this.a = +e, this.b = +n, this.opacity = +i;
 }
-_t(K, Ys, zt(it, {
+_t(Y, Ki, zt(st, {
   brighter(t) {
-    return new K(this.l + Zt * (t ?? 1), this.a, this.b, this.opacity);
+    return new Y(this.l + Zt * (t ?? 1), this.a, this.b, this.opacity);
   },
   darker(t) {
-    return new K(this.l - Zt * (t ?? 1), this.a, this.b, this.opacity);
+    return new Y(this.l - Zt * (t ?? 1), this.a, this.b, this.opacity);
   },
   rgb() {
     var t = (this.l + 16) / 116, e = isNaN(this.a) ? t : t + this.a / 500, n = isNaN(this.b) ? t : t - this.b / 200;
@@ -582,7 +583,7 @@ _t(K, Ys, zt(it, {
   }
 }));
 function le(t) {
-  return t > Xs ? Math.pow(t, 1 / 3) : t / Fn + Dn;
+  return t > Xi ? Math.pow(t, 1 / 3) : t / Fn + Dn;
 }
 function he(t) {
   return t > gt ? t * t * t : Fn * (t - Dn);
@@ -593,24 +594,24 @@ function ue(t) {
 function fe(t) {
   return (t /= 255) <= 0.04045 ? t / 12.92 : Math.pow((t + 0.055) / 1.055, 2.4);
 }
-function Ks(t) {
+function Yi(t) {
   if (t instanceof Q) return new Q(t.h, t.c, t.l, t.opacity);
-  if (t instanceof K || (t = Hn(t)), t.a === 0 && t.b === 0) return new Q(NaN, 0 < t.l && t.l < 100 ? 0 : NaN, t.l, t.opacity);
+  if (t instanceof Y || (t = Hn(t)), t.a === 0 && t.b === 0) return new Q(NaN, 0 < t.l && t.l < 100 ? 0 : NaN, t.l, t.opacity);
   var e = Math.atan2(t.b, t.a) * Ln;
   return new Q(e < 0 ? e + 360 : e, Math.sqrt(t.a * t.a + t.b * t.b), t.l, t.opacity);
 }
-function Us(t, e, n, s) {
-  return arguments.length === 1 ? Ks(t) : new Q(t, e, n, s ?? 1);
+function Ui(t, e, n, i) {
+  return arguments.length === 1 ? Yi(t) : new Q(t, e, n, i ?? 1);
 }
-function Q(t, e, n, s) {
-  this.h = +t, this.c = +e, this.l = +n, this.opacity = +s;
+function Q(t, e, n, i) {
+  this.h = +t, this.c = +e, this.l = +n, this.opacity = +i;
 }
 function Bn(t) {
-  if (isNaN(t.h)) return new K(t.l, 0, 0, t.opacity);
+  if (isNaN(t.h)) return new Y(t.l, 0, 0, t.opacity);
   var e = t.h * In;
-  return new K(t.l, Math.cos(e) * t.c, Math.sin(e) * t.c, t.opacity);
+  return new Y(t.l, Math.cos(e) * t.c, Math.sin(e) * t.c, t.opacity);
 }
-_t(Q, Us, zt(it, {
+_t(Q, Ui, zt(st, {
   brighter(t) {
     return new Q(this.h, this.c, this.l + Zt * (t ?? 1), this.opacity);
   },
@@ -622,19 +623,19 @@ _t(Q, Us, zt(it, {
   }
 }));
 var Vn = -0.14861, Te = 1.78277, Ce = -0.29227, ne = -0.90649, Tt = 1.97294, tn = Tt * ne, en = Tt * Te, nn = Te * Ce - ne * Vn;
-function Gs(t) {
+function Gi(t) {
   if (t instanceof ht) return new ht(t.h, t.s, t.l, t.opacity);
   t instanceof C || (t = Ne(t));
-  var e = t.r / 255, n = t.g / 255, s = t.b / 255, i = (nn * s + tn * e - en * n) / (nn + tn - en), r = s - i, o = (Tt * (n - i) - Ce * r) / ne, a = Math.sqrt(o * o + r * r) / (Tt * i * (1 - i)), c = a ? Math.atan2(o, r) * Ln - 120 : NaN;
-  return new ht(c < 0 ? c + 360 : c, a, i, t.opacity);
+  var e = t.r / 255, n = t.g / 255, i = t.b / 255, s = (nn * i + tn * e - en * n) / (nn + tn - en), r = i - s, o = (Tt * (n - s) - Ce * r) / ne, a = Math.sqrt(o * o + r * r) / (Tt * s * (1 - s)), c = a ? Math.atan2(o, r) * Ln - 120 : NaN;
+  return new ht(c < 0 ? c + 360 : c, a, s, t.opacity);
 }
-function xe(t, e, n, s) {
-  return arguments.length === 1 ? Gs(t) : new ht(t, e, n, s ?? 1);
+function xe(t, e, n, i) {
+  return arguments.length === 1 ? Gi(t) : new ht(t, e, n, i ?? 1);
 }
-function ht(t, e, n, s) {
-  this.h = +t, this.s = +e, this.l = +n, this.opacity = +s;
+function ht(t, e, n, i) {
+  this.h = +t, this.s = +e, this.l = +n, this.opacity = +i;
 }
-_t(ht, xe, zt(it, {
+_t(ht, xe, zt(st, {
   brighter(t) {
     return t = t == null ? yt : Math.pow(yt, t), new ht(this.h, this.s, this.l * t, this.opacity);
   },
@@ -642,24 +643,24 @@ _t(ht, xe, zt(it, {
     return t = t == null ? ut : Math.pow(ut, t), new ht(this.h, this.s, this.l * t, this.opacity);
   },
   rgb() {
-    var t = isNaN(this.h) ? 0 : (this.h + 120) * In, e = +this.l, n = isNaN(this.s) ? 0 : this.s * e * (1 - e), s = Math.cos(t), i = Math.sin(t);
+    var t = isNaN(this.h) ? 0 : (this.h + 120) * In, e = +this.l, n = isNaN(this.s) ? 0 : this.s * e * (1 - e), i = Math.cos(t), s = Math.sin(t);
     return new C(
-      255 * (e + n * (Vn * s + Te * i)),
-      255 * (e + n * (Ce * s + ne * i)),
-      255 * (e + n * (Tt * s)),
+      255 * (e + n * (Vn * i + Te * s)),
+      255 * (e + n * (Ce * i + ne * s)),
+      255 * (e + n * (Tt * i)),
       this.opacity
     );
   }
 }));
-function Ws(t, e, n, s, i) {
+function Wi(t, e, n, i, s) {
   var r = t * t, o = r * t;
-  return ((1 - 3 * t + 3 * r - o) * e + (4 - 6 * r + 3 * o) * n + (1 + 3 * t + 3 * r - 3 * o) * s + o * i) / 6;
+  return ((1 - 3 * t + 3 * r - o) * e + (4 - 6 * r + 3 * o) * n + (1 + 3 * t + 3 * r - 3 * o) * i + o * s) / 6;
 }
-function Zs(t) {
+function Zi(t) {
   var e = t.length - 1;
   return function(n) {
-    var s = n <= 0 ? n = 0 : n >= 1 ? (n = 1, e - 1) : Math.floor(n * e), i = t[s], r = t[s + 1], o = s > 0 ? t[s - 1] : 2 * i - r, a = s < e - 1 ? t[s + 2] : 2 * r - i;
-    return Ws((n - s / e) * e, o, i, r, a);
+    var i = n <= 0 ? n = 0 : n >= 1 ? (n = 1, e - 1) : Math.floor(n * e), s = t[i], r = t[i + 1], o = i > 0 ? t[i - 1] : 2 * s - r, a = i < e - 1 ? t[i + 2] : 2 * r - s;
+    return Wi((n - i / e) * e, o, s, r, a);
   };
 }
 var ze = (t) => () => t;
@@ -668,18 +669,18 @@ function Xn(t, e) {
     return t + n * e;
   };
 }
-function Js(t, e, n) {
-  return t = Math.pow(t, n), e = Math.pow(e, n) - t, n = 1 / n, function(s) {
-    return Math.pow(t + s * e, n);
+function Ji(t, e, n) {
+  return t = Math.pow(t, n), e = Math.pow(e, n) - t, n = 1 / n, function(i) {
+    return Math.pow(t + i * e, n);
   };
 }
-function Qs(t, e) {
+function Qi(t, e) {
   var n = e - t;
   return n ? Xn(t, n > 180 || n < -180 ? n - 360 * Math.round(n / 360) : n) : ze(isNaN(t) ? e : t);
 }
-function js(t) {
+function ji(t) {
   return (t = +t) == 1 ? wt : function(e, n) {
-    return n - e ? Js(e, n, t) : ze(isNaN(e) ? n : e);
+    return n - e ? Ji(e, n, t) : ze(isNaN(e) ? n : e);
   };
 }
 function wt(t, e) {
@@ -687,47 +688,47 @@ function wt(t, e) {
   return n ? Xn(t, n) : ze(isNaN(t) ? e : t);
 }
 var sn = (function t(e) {
-  var n = js(e);
-  function s(i, r) {
-    var o = n((i = Gt(i)).r, (r = Gt(r)).r), a = n(i.g, r.g), c = n(i.b, r.b), h = wt(i.opacity, r.opacity);
+  var n = ji(e);
+  function i(s, r) {
+    var o = n((s = Gt(s)).r, (r = Gt(r)).r), a = n(s.g, r.g), c = n(s.b, r.b), h = wt(s.opacity, r.opacity);
     return function(l) {
-      return i.r = o(l), i.g = a(l), i.b = c(l), i.opacity = h(l), i + "";
+      return s.r = o(l), s.g = a(l), s.b = c(l), s.opacity = h(l), s + "";
     };
   }
-  return s.gamma = t, s;
+  return i.gamma = t, i;
 })(1);
-function ti(t) {
+function ts(t) {
   return function(e) {
-    var n = e.length, s = new Array(n), i = new Array(n), r = new Array(n), o, a;
+    var n = e.length, i = new Array(n), s = new Array(n), r = new Array(n), o, a;
     for (o = 0; o < n; ++o)
-      a = Gt(e[o]), s[o] = a.r || 0, i[o] = a.g || 0, r[o] = a.b || 0;
-    return s = t(s), i = t(i), r = t(r), a.opacity = 1, function(c) {
-      return a.r = s(c), a.g = i(c), a.b = r(c), a + "";
+      a = Gt(e[o]), i[o] = a.r || 0, s[o] = a.g || 0, r[o] = a.b || 0;
+    return i = t(i), s = t(s), r = t(r), a.opacity = 1, function(c) {
+      return a.r = i(c), a.g = s(c), a.b = r(c), a + "";
     };
   };
 }
-var ei = ti(Zs);
-function st(t, e) {
+var es = ts(Zi);
+function it(t, e) {
   return t = +t, e = +e, function(n) {
     return t * (1 - n) + e * n;
   };
 }
 var be = /[-+]?(?:\d+\.?\d*|\.?\d+)(?:[eE][-+]?\d+)?/g, de = new RegExp(be.source, "g");
-function ni(t) {
+function ns(t) {
   return function() {
     return t;
   };
 }
-function si(t) {
+function is(t) {
   return function(e) {
     return t(e) + "";
   };
 }
-function ii(t, e) {
-  var n = be.lastIndex = de.lastIndex = 0, s, i, r, o = -1, a = [], c = [];
-  for (t = t + "", e = e + ""; (s = be.exec(t)) && (i = de.exec(e)); )
-    (r = i.index) > n && (r = e.slice(n, r), a[o] ? a[o] += r : a[++o] = r), (s = s[0]) === (i = i[0]) ? a[o] ? a[o] += i : a[++o] = i : (a[++o] = null, c.push({ i: o, x: st(s, i) })), n = de.lastIndex;
-  return n < e.length && (r = e.slice(n), a[o] ? a[o] += r : a[++o] = r), a.length < 2 ? c[0] ? si(c[0].x) : ni(e) : (e = c.length, function(h) {
+function ss(t, e) {
+  var n = be.lastIndex = de.lastIndex = 0, i, s, r, o = -1, a = [], c = [];
+  for (t = t + "", e = e + ""; (i = be.exec(t)) && (s = de.exec(e)); )
+    (r = s.index) > n && (r = e.slice(n, r), a[o] ? a[o] += r : a[++o] = r), (i = i[0]) === (s = s[0]) ? a[o] ? a[o] += s : a[++o] = s : (a[++o] = null, c.push({ i: o, x: it(i, s) })), n = de.lastIndex;
+  return n < e.length && (r = e.slice(n), a[o] ? a[o] += r : a[++o] = r), a.length < 2 ? c[0] ? is(c[0].x) : ns(e) : (e = c.length, function(h) {
     for (var l = 0, f; l < e; ++l) a[(f = c[l]).i] = f.x(h);
     return a.join("");
   });
@@ -740,10 +741,10 @@ var rn = 180 / Math.PI, _e = {
   scaleX: 1,
   scaleY: 1
 };
-function Yn(t, e, n, s, i, r) {
+function Kn(t, e, n, i, s, r) {
   var o, a, c;
-  return (o = Math.sqrt(t * t + e * e)) && (t /= o, e /= o), (c = t * n + e * s) && (n -= t * c, s -= e * c), (a = Math.sqrt(n * n + s * s)) && (n /= a, s /= a, c /= a), t * s < e * n && (t = -t, e = -e, c = -c, o = -o), {
-    translateX: i,
+  return (o = Math.sqrt(t * t + e * e)) && (t /= o, e /= o), (c = t * n + e * i) && (n -= t * c, i -= e * c), (a = Math.sqrt(n * n + i * i)) && (n /= a, i /= a, c /= a), t * i < e * n && (t = -t, e = -e, c = -c, o = -o), {
+    translateX: s,
     translateY: r,
     rotate: Math.atan2(e, t) * rn,
     skewX: Math.atan(c) * rn,
@@ -752,34 +753,34 @@ function Yn(t, e, n, s, i, r) {
   };
 }
 var Ft;
-function ri(t) {
+function rs(t) {
   const e = new (typeof DOMMatrix == "function" ? DOMMatrix : WebKitCSSMatrix)(t + "");
-  return e.isIdentity ? _e : Yn(e.a, e.b, e.c, e.d, e.e, e.f);
+  return e.isIdentity ? _e : Kn(e.a, e.b, e.c, e.d, e.e, e.f);
 }
-function oi(t) {
-  return t == null || (Ft || (Ft = document.createElementNS("http://www.w3.org/2000/svg", "g")), Ft.setAttribute("transform", t), !(t = Ft.transform.baseVal.consolidate())) ? _e : (t = t.matrix, Yn(t.a, t.b, t.c, t.d, t.e, t.f));
+function os(t) {
+  return t == null || (Ft || (Ft = document.createElementNS("http://www.w3.org/2000/svg", "g")), Ft.setAttribute("transform", t), !(t = Ft.transform.baseVal.consolidate())) ? _e : (t = t.matrix, Kn(t.a, t.b, t.c, t.d, t.e, t.f));
 }
-function Kn(t, e, n, s) {
-  function i(h) {
+function Yn(t, e, n, i) {
+  function s(h) {
     return h.length ? h.pop() + " " : "";
   }
   function r(h, l, f, p, d, w) {
     if (h !== f || l !== p) {
       var _ = d.push("translate(", null, e, null, n);
-      w.push({ i: _ - 4, x: st(h, f) }, { i: _ - 2, x: st(l, p) });
+      w.push({ i: _ - 4, x: it(h, f) }, { i: _ - 2, x: it(l, p) });
     } else (f || p) && d.push("translate(" + f + e + p + n);
   }
   function o(h, l, f, p) {
-    h !== l ? (h - l > 180 ? l += 360 : l - h > 180 && (h += 360), p.push({ i: f.push(i(f) + "rotate(", null, s) - 2, x: st(h, l) })) : l && f.push(i(f) + "rotate(" + l + s);
+    h !== l ? (h - l > 180 ? l += 360 : l - h > 180 && (h += 360), p.push({ i: f.push(s(f) + "rotate(", null, i) - 2, x: it(h, l) })) : l && f.push(s(f) + "rotate(" + l + i);
   }
   function a(h, l, f, p) {
-    h !== l ? p.push({ i: f.push(i(f) + "skewX(", null, s) - 2, x: st(h, l) }) : l && f.push(i(f) + "skewX(" + l + s);
+    h !== l ? p.push({ i: f.push(s(f) + "skewX(", null, i) - 2, x: it(h, l) }) : l && f.push(s(f) + "skewX(" + l + i);
   }
   function c(h, l, f, p, d, w) {
     if (h !== f || l !== p) {
-      var _ = d.push(i(d) + "scale(", null, ",", null, ")");
-      w.push({ i: _ - 4, x: st(h, f) }, { i: _ - 2, x: st(l, p) });
-    } else (f !== 1 || p !== 1) && d.push(i(d) + "scale(" + f + "," + p + ")");
+      var _ = d.push(s(d) + "scale(", null, ",", null, ")");
+      w.push({ i: _ - 4, x: it(h, f) }, { i: _ - 2, x: it(l, p) });
+    } else (f !== 1 || p !== 1) && d.push(s(d) + "scale(" + f + "," + p + ")");
   }
   return function(h, l) {
     var f = [], p = [];
@@ -789,20 +790,20 @@ function Kn(t, e, n, s) {
     };
   };
 }
-var ai = Kn(ri, "px, ", "px)", "deg)"), ci = Kn(oi, ", ", ")", ")"), li = 1e-12;
+var as = Yn(rs, "px, ", "px)", "deg)"), cs = Yn(os, ", ", ")", ")"), ls = 1e-12;
 function on(t) {
   return ((t = Math.exp(t)) + 1 / t) / 2;
 }
-function hi(t) {
+function hs(t) {
   return ((t = Math.exp(t)) - 1 / t) / 2;
 }
-function ui(t) {
+function us(t) {
   return ((t = Math.exp(2 * t)) - 1) / (t + 1);
 }
-var fi = (function t(e, n, s) {
-  function i(r, o) {
+var fs = (function t(e, n, i) {
+  function s(r, o) {
     var a = r[0], c = r[1], h = r[2], l = o[0], f = o[1], p = o[2], d = l - a, w = f - c, _ = d * d + w * w, M, y;
-    if (_ < li)
+    if (_ < ls)
       y = Math.log(p / h) / e, M = function(et) {
         return [
           a + et * d,
@@ -811,9 +812,9 @@ var fi = (function t(e, n, s) {
         ];
       };
     else {
-      var S = Math.sqrt(_), T = (p * p - h * h + s * _) / (2 * h * n * S), k = (p * p - h * h - s * _) / (2 * p * n * S), A = Math.log(Math.sqrt(T * T + 1) - T), I = Math.log(Math.sqrt(k * k + 1) - k);
+      var S = Math.sqrt(_), T = (p * p - h * h + i * _) / (2 * h * n * S), k = (p * p - h * h - i * _) / (2 * p * n * S), A = Math.log(Math.sqrt(T * T + 1) - T), I = Math.log(Math.sqrt(k * k + 1) - k);
       y = (I - A) / e, M = function(et) {
-        var Lt = et * y, Rt = on(A), Pt = h / (n * S) * (Rt * ui(e * Lt + A) - hi(A));
+        var Lt = et * y, Rt = on(A), Pt = h / (n * S) * (Rt * us(e * Lt + A) - hs(A));
         return [
           a + Pt * d,
           c + Pt * w,
@@ -823,27 +824,27 @@ var fi = (function t(e, n, s) {
     }
     return M.duration = Math.abs(y) * 1e3 * e / Math.SQRT2, M;
   }
-  return i.rho = function(r) {
+  return s.rho = function(r) {
     var o = Math.max(1e-3, +r), a = o * o, c = a * a;
     return t(o, a, c);
-  }, i;
+  }, s;
 })(Math.SQRT2, 2, 4);
 function Un(t) {
   return (function e(n) {
     n = +n;
-    function s(i, r) {
-      var o = t((i = xe(i)).h, (r = xe(r)).h), a = wt(i.s, r.s), c = wt(i.l, r.l), h = wt(i.opacity, r.opacity);
+    function i(s, r) {
+      var o = t((s = xe(s)).h, (r = xe(r)).h), a = wt(s.s, r.s), c = wt(s.l, r.l), h = wt(s.opacity, r.opacity);
       return function(l) {
-        return i.h = o(l), i.s = a(l), i.l = c(Math.pow(l, n)), i.opacity = h(l), i + "";
+        return s.h = o(l), s.s = a(l), s.l = c(Math.pow(l, n)), s.opacity = h(l), s + "";
       };
     }
-    return s.gamma = e, s;
+    return i.gamma = e, i;
   })(1);
 }
-Un(Qs);
+Un(Qi);
 Un(wt);
-const Gn = (t) => ei(t[t.length - 1]);
-var di = new Array(3).concat(
+const Gn = (t) => es(t[t.length - 1]);
+var ds = new Array(3).concat(
   "998ec3f7f7f7f1a340",
   "5e3c99b2abd2fdb863e66101",
   "5e3c99b2abd2f7f7f7fdb863e66101",
@@ -854,8 +855,8 @@ var di = new Array(3).concat(
   "2d004b5427888073acb2abd2d8daebfee0b6fdb863e08214b358067f3b08",
   "2d004b5427888073acb2abd2d8daebf7f7f7fee0b6fdb863e08214b358067f3b08"
 ).map(Cn);
-const pi = Gn(di);
-var mi = new Array(3).concat(
+const ps = Gn(ds);
+var ms = new Array(3).concat(
   "deebf79ecae13182bd",
   "eff3ffbdd7e76baed62171b5",
   "eff3ffbdd7e76baed63182bd08519c",
@@ -864,8 +865,8 @@ var mi = new Array(3).concat(
   "f7fbffdeebf7c6dbef9ecae16baed64292c62171b5084594",
   "f7fbffdeebf7c6dbef9ecae16baed64292c62171b508519c08306b"
 ).map(Cn);
-const gi = Gn(mi);
-function wi(t) {
+const gs = Gn(ms);
+function ws(t) {
   return t = Math.max(0, Math.min(1, t)), "rgb(" + Math.max(0, Math.min(255, Math.round(-4.54 - t * (35.34 - t * (2381.73 - t * (6402.7 - t * (7024.72 - t * 2710.57))))))) + ", " + Math.max(0, Math.min(255, Math.round(32.49 + t * (170.73 + t * (52.82 - t * (131.46 - t * (176.58 - t * 67.37))))))) + ", " + Math.max(0, Math.min(255, Math.round(81.24 + t * (442.36 - t * (2482.43 - t * (6167.24 - t * (6614.94 - t * 2475.67))))))) + ")";
 }
 function Wn() {
@@ -874,36 +875,36 @@ function Wn() {
 const an = /* @__PURE__ */ new Map();
 function Zn(t, e = !1) {
   const n = `${t} ${e}`;
-  let s = an.get(n);
-  if (!s) {
-    s = new Uint8ClampedArray(1024);
-    const i = e ? (r) => pi(1 - r) : t ? wi : gi;
+  let i = an.get(n);
+  if (!i) {
+    i = new Uint8ClampedArray(1024);
+    const s = e ? (r) => ps(1 - r) : t ? ws : gs;
     for (let r = 0; r < 256; r++) {
-      const o = /rgb\((\d+), (\d+), (\d+)\)/.exec(yi(i(r / 255))) ?? ["", "0", "0", "0"];
-      s.set([Number(o[1]), Number(o[2]), Number(o[3]), 255], 4 * r);
+      const o = /rgb\((\d+), (\d+), (\d+)\)/.exec(ys(s(r / 255))) ?? ["", "0", "0", "0"];
+      i.set([Number(o[1]), Number(o[2]), Number(o[3]), 255], 4 * r);
     }
-    e || s.set(t ? [13, 21, 34, 255] : [250, 251, 253, 255], 0), an.set(n, s);
+    e || i.set(t ? [13, 21, 34, 255] : [250, 251, 253, 255], 0), an.set(n, i);
   }
-  return s;
+  return i;
 }
-function yi(t) {
+function ys(t) {
   if (!t.startsWith("#")) return t;
   const e = parseInt(t.slice(1), 16);
   return `rgb(${e >> 16}, ${e >> 8 & 255}, ${e & 255})`;
 }
-function vi(t, e) {
+function vs(t, e) {
   return e > 0 ? Math.round(255 * Math.sqrt(Math.max(0, Math.min(1, t / e)))) : 0;
 }
-function Ie(t, e, n, s, i = !1) {
-  const r = new ImageData(n, e), o = Zn(Wn(), i);
+function Ie(t, e, n, i, s = !1) {
+  const r = new ImageData(n, e), o = Zn(Wn(), s);
   for (let a = 0; a < e * n; a++) {
-    const c = i ? Math.round(127.5 + 127.5 * Math.max(-1, Math.min(1, t[a] / (s || 1)))) : vi(t[a], s);
+    const c = s ? Math.round(127.5 + 127.5 * Math.max(-1, Math.min(1, t[a] / (i || 1)))) : vs(t[a], i);
     r.data.set(o.subarray(4 * c, 4 * c + 4), 4 * a);
   }
   return r;
 }
 const pt = { query: "#d55e00", key: "#0072b2" };
-class xi {
+class xs {
   constructor(e, n = !1) {
     this.grid = e, this.both = n, this.rows = e.rows.names.length, this.columns = e.columns.names.length, this.peak = e.peak;
   }
@@ -930,10 +931,10 @@ class xi {
     ));
   }
 }
-const cn = 160, bi = 4;
-class _i {
-  constructor(e, n, s, i, r) {
-    this.source = e, this.where = n, this.names = s, this.pool = i, this.changed = r, this.top = Math.max(0, Math.ceil(Math.log2(Math.max(this.rows, this.columns) / (2 * nt))));
+const cn = 160, bs = 4;
+class _s {
+  constructor(e, n, i, s, r) {
+    this.source = e, this.where = n, this.names = i, this.pool = s, this.changed = r, this.top = Math.max(0, Math.ceil(Math.log2(Math.max(this.rows, this.columns) / (2 * nt))));
   }
   peak = 1e-9;
   top;
@@ -955,8 +956,8 @@ class _i {
     return this.names.columns[e];
   }
   value(e, n) {
-    const s = this.held.get(this.key(0, Math.floor(e / nt), Math.floor(n / nt)))?.tile;
-    return s ? s.values[e % nt * s.columns + n % nt] : null;
+    const i = this.held.get(this.key(0, Math.floor(e / nt), Math.floor(n / nt)))?.tile;
+    return i ? i.values[e % nt * i.columns + n % nt] : null;
   }
   /** The level whose cells are about a pixel or larger. */
   level(e) {
@@ -964,31 +965,31 @@ class _i {
   }
   draw(e, n) {
     this.clock++;
-    const s = this.level(n.cell);
+    const i = this.level(n.cell);
     this.queue.length = 0;
-    for (let i = this.top; i >= s; i--)
-      i !== this.top && i !== s || this.drawLevel(e, n, i);
+    for (let s = this.top; s >= i; s--)
+      s !== this.top && s !== i || this.drawLevel(e, n, s);
     this.next();
   }
-  drawLevel(e, n, s) {
-    const i = nt * 2 ** s, r = (l, f, p) => [
-      Math.max(0, Math.floor(l / i)),
-      Math.min(Math.ceil(p / i) - 1, Math.floor((l + f) / i))
+  drawLevel(e, n, i) {
+    const s = nt * 2 ** i, r = (l, f, p) => [
+      Math.max(0, Math.floor(l / s)),
+      Math.min(Math.ceil(p / s) - 1, Math.floor((l + f) / s))
     ], [o, a] = r(n.y, n.rows, this.rows), [c, h] = r(n.x, n.columns, this.columns);
     for (let l = o; l <= a; l++)
       for (let f = c; f <= h; f++) {
-        const p = this.key(s, l, f), d = this.held.get(p);
+        const p = this.key(i, l, f), d = this.held.get(p);
         if (!d) {
           this.queue.push(p);
           continue;
         }
         if (d.used = this.clock, !d.tile) continue;
         d.picture ??= this.painted(d.tile);
-        const w = 2 ** s * n.cell;
+        const w = 2 ** i * n.cell;
         e.imageSmoothingEnabled = w < 1, e.drawImage(
           d.picture,
-          (f * i - n.x) * n.cell,
-          (l * i - n.y) * n.cell,
+          (f * s - n.x) * n.cell,
+          (l * s - n.y) * n.cell,
           d.tile.columns * w,
           d.tile.rows * w
         );
@@ -998,37 +999,36 @@ class _i {
     const n = new OffscreenCanvas(e.columns, e.rows);
     return n.getContext("2d").putImageData(Ie(e.values, e.rows, e.columns, this.peak), 0, 0), n;
   }
-  key(e, n, s) {
-    return `${e} ${n} ${s}`;
+  key(e, n, i) {
+    return `${e} ${n} ${i}`;
   }
   next() {
-    for (; this.pending < bi && this.queue.length; ) {
-      const e = this.queue.shift(), [n, s, i] = e.split(" ").map(Number);
-      this.held.set(e, { tile: null, picture: null, used: this.clock }), this.pending++, this.source.tile({ ...this.where, level: n, row: s, column: i, pool: this.pool }).then((r) => this.arrived(e, n, r)).catch(() => this.held.delete(e)).finally(() => {
+    for (; this.pending < bs && this.queue.length; ) {
+      const e = this.queue.shift(), [n, i, s] = e.split(" ").map(Number);
+      this.held.set(e, { tile: null, picture: null, used: this.clock }), this.pending++, this.source.tile({ ...this.where, level: n, row: i, column: s, pool: this.pool }).then((r) => this.arrived(e, n, r)).catch(() => this.held.delete(e)).finally(() => {
         this.pending--, this.next();
       });
     }
   }
-  arrived(e, n, s) {
-    if (this.held.set(e, { tile: s, picture: null, used: this.clock }), n === this.top || this.pool === "max") {
-      let i = 0;
-      for (const r of s.values) r > i && (i = r);
-      if (n === this.top && i > this.peak) {
-        this.peak = i;
+  arrived(e, n, i) {
+    if (this.held.set(e, { tile: i, picture: null, used: this.clock }), n === this.top) {
+      const s = i.values.reduce((r, o) => Math.max(r, o), 0);
+      if (s > this.peak) {
+        this.peak = s;
         for (const r of this.held.values()) r.picture = null;
       }
     }
     if (this.held.size > cn) {
-      const i = [...this.held].filter(([r]) => !r.startsWith(`${this.top} `)).sort((r, o) => r[1].used - o[1].used);
-      for (const [r] of i.slice(0, this.held.size - cn)) this.held.delete(r);
+      const s = [...this.held].filter(([r]) => !r.startsWith(`${this.top} `)).sort((r, o) => r[1].used - o[1].used);
+      for (const [r] of s.slice(0, this.held.size - cn)) this.held.delete(r);
     }
     this.changed();
   }
 }
 const ot = 22, X = 260, ln = 0.02;
-class Mi {
-  constructor(e, n, s) {
-    this.grid = e, this.held = n, this.options = s, this.canvas.setAttribute("role", "img"), this.canvas.setAttribute("aria-label", `${s.label}: lines from each word to the words it attends to`), this.left.setAttribute("role", "listbox"), this.left.setAttribute("aria-label", "attends from"), this.from = e.rows.names.map((i, r) => this.word(i, r)), this.to = e.columns.names.map((i) => g("div", { class: "word", text: R(i) })), this.left.append(...this.from), this.right.append(...this.to), this.element.append(this.left, this.canvas, this.right), this.element.addEventListener("pointerleave", () => this.hover(null)), this.element.addEventListener("scroll", this.redraw);
+class Ms {
+  constructor(e, n, i) {
+    this.grid = e, this.held = n, this.options = i, this.canvas.setAttribute("role", "img"), this.canvas.setAttribute("aria-label", `${i.label}: lines from each word to the words it attends to`), this.left.setAttribute("role", "listbox"), this.left.setAttribute("aria-label", "attends from"), this.from = e.rows.names.map((s, r) => this.word(s, r)), this.to = e.columns.names.map((s) => g("div", { class: "word", text: R(s) })), this.left.append(...this.from), this.right.append(...this.to), this.element.append(this.left, this.canvas, this.right), this.element.addEventListener("pointerleave", () => this.hover(null)), this.element.addEventListener("scroll", this.redraw);
   }
   element = g("div", { class: "lines" });
   canvas = g("canvas");
@@ -1043,16 +1043,16 @@ class Mi {
     this.mark(), this.draw();
   }
   word(e, n) {
-    const s = g("button", { class: "word", text: R(e) });
-    return s.type = "button", s.setAttribute("role", "option"), s.tabIndex = n === (this.held ?? 0) ? 0 : -1, s.addEventListener("pointerenter", () => this.hover(n)), s.addEventListener("focus", () => this.hover(n)), s.addEventListener("click", () => {
+    const i = g("button", { class: "word", text: R(e) });
+    return i.type = "button", i.setAttribute("role", "option"), i.tabIndex = n === (this.held ?? 0) ? 0 : -1, i.addEventListener("pointerenter", () => this.hover(n)), i.addEventListener("focus", () => this.hover(n)), i.addEventListener("click", () => {
       this.held = this.held === n ? null : n, this.options.hold(this.held), this.mark(), this.redraw();
-    }), s.addEventListener("keydown", (i) => {
-      const r = i.key === "ArrowDown" ? 1 : i.key === "ArrowUp" ? -1 : 0;
-      if (!r || i.altKey) return;
-      i.preventDefault(), i.stopPropagation();
+    }), i.addEventListener("keydown", (s) => {
+      const r = s.key === "ArrowDown" ? 1 : s.key === "ArrowUp" ? -1 : 0;
+      if (!r || s.altKey) return;
+      s.preventDefault(), s.stopPropagation();
       const o = this.from[n + r];
-      o && (s.tabIndex = -1, o.tabIndex = 0, o.focus());
-    }), s;
+      o && (i.tabIndex = -1, o.tabIndex = 0, o.focus());
+    }), i;
   }
   hover(e) {
     this.hovered !== e && (this.hovered = e, this.mark(), this.redraw());
@@ -1061,56 +1061,56 @@ class Mi {
     return this.hovered ?? this.held;
   }
   mark() {
-    const { active: e, grid: n } = this, s = n.columns.names.length;
-    this.from.forEach((i, r) => {
-      i.classList.toggle("active", r === e), i.setAttribute("aria-selected", String(r === this.held));
-    }), this.to.forEach((i, r) => {
-      const o = e === null ? 0 : n.values[e * s + r], a = n.peak ? o / n.peak : 0;
-      i.style.setProperty("--share", e === null ? "0" : a.toFixed(3)), e === null ? (delete i.dataset.weight, delete i.dataset.shown) : (i.dataset.weight = o.toFixed(7), i.dataset.shown = o >= 0.01 ? H(o, 2) : "");
+    const { active: e, grid: n } = this, i = n.columns.names.length;
+    this.from.forEach((s, r) => {
+      s.classList.toggle("active", r === e), s.setAttribute("aria-selected", String(r === this.held));
+    }), this.to.forEach((s, r) => {
+      const o = e === null ? 0 : n.values[e * i + r], a = n.peak ? o / n.peak : 0;
+      s.style.setProperty("--share", e === null ? "0" : a.toFixed(3)), e === null ? (delete s.dataset.weight, delete s.dataset.shown) : (s.dataset.weight = o.toFixed(7), s.dataset.shown = o >= 0.01 ? H(o, 2) : "");
     }), e !== null && this.options.say(Jn(n, e));
   }
   draw() {
-    const { grid: e, element: n, active: s } = this, i = n.scrollTop, r = Math.min(n.clientHeight || 600, Math.max(e.rows.names.length, e.columns.names.length) * ot), o = Sn(this.canvas, X, r);
+    const { grid: e, element: n, active: i } = this, s = n.scrollTop, r = Math.min(n.clientHeight || 600, Math.max(e.rows.names.length, e.columns.names.length) * ot), o = Sn(this.canvas, X, r);
     o.clearRect(0, 0, X, r);
-    const a = e.columns.names.length, c = s === null ? ln * e.peak : 2e-3 * e.peak, h = s ?? 0, l = s === null ? e.rows.names.length : s + 1, f = $t("--line");
+    const a = e.columns.names.length, c = i === null ? ln * e.peak : 2e-3 * e.peak, h = i ?? 0, l = i === null ? e.rows.names.length : i + 1, f = $t("--line");
     for (let p = h; p < l; p++) {
-      const d = (p + 0.5) * ot - i;
+      const d = (p + 0.5) * ot - s;
       for (let w = 0; w < a; w++) {
         const _ = e.values[p * a + w];
         if (_ <= c) continue;
-        const M = (w + 0.5) * ot - i;
+        const M = (w + 0.5) * ot - s;
         if (Math.max(d, M) < 0 || Math.min(d, M) > r) continue;
         const y = _ / e.peak;
-        o.globalAlpha = Math.min(1, s === null ? 0.75 * y : 0.15 + 0.85 * y), o.lineWidth = 0.5 + 3.5 * y, o.strokeStyle = s === null ? f : pt.query, o.beginPath(), o.moveTo(0, d), o.bezierCurveTo(X * 0.45, d, X * 0.55, M, X, M), o.stroke();
+        o.globalAlpha = Math.min(1, i === null ? 0.75 * y : 0.15 + 0.85 * y), o.lineWidth = 0.5 + 3.5 * y, o.strokeStyle = i === null ? f : pt.query, o.beginPath(), o.moveTo(0, d), o.bezierCurveTo(X * 0.45, d, X * 0.55, M, X, M), o.stroke();
       }
     }
     o.globalAlpha = 1;
   }
   /** The lines as an SVG, all that would be drawn. */
   svg() {
-    const { grid: e, active: n } = this, s = e.columns.names.length, i = 150, r = Math.max(e.rows.names.length, s) * ot, o = [
-      `<svg xmlns="http://www.w3.org/2000/svg" width="${2 * i + X}" height="${r}" font-family="sans-serif" font-size="13">`
+    const { grid: e, active: n } = this, i = e.columns.names.length, s = 150, r = Math.max(e.rows.names.length, i) * ot, o = [
+      `<svg xmlns="http://www.w3.org/2000/svg" width="${2 * s + X}" height="${r}" font-family="sans-serif" font-size="13">`
     ];
     e.rows.names.forEach((c, h) => {
       if (!(n !== null && h !== n))
-        for (let l = 0; l < s; l++) {
-          const f = e.peak ? e.values[h * s + l] / e.peak : 0;
+        for (let l = 0; l < i; l++) {
+          const f = e.peak ? e.values[h * i + l] / e.peak : 0;
           if (f <= ln) continue;
-          const [p, d] = [(h + 0.5) * ot, (l + 0.5) * ot], w = `M${i} ${p}C${i + X * 0.45} ${p} ${i + X * 0.55} ${d} ${i + X} ${d}`;
+          const [p, d] = [(h + 0.5) * ot, (l + 0.5) * ot], w = `M${s} ${p}C${s + X * 0.45} ${p} ${s + X * 0.55} ${d} ${s + X} ${d}`;
           o.push(
             `<path d="${w}" fill="none" stroke="${pt.key}" stroke-width="${(0.5 + 3.5 * f).toFixed(2)}" opacity="${f.toFixed(3)}"/>`
           );
         }
     });
     const a = (c, h, l, f) => `<text x="${h}" y="${(l + 0.5) * ot + 4}" text-anchor="${f}">${Me(R(c))}</text>`;
-    return e.rows.names.forEach((c, h) => o.push(a(c, i - 8, h, "end"))), e.columns.names.forEach((c, h) => o.push(a(c, i + X + 8, h, "start"))), o.join(`
+    return e.rows.names.forEach((c, h) => o.push(a(c, s - 8, h, "end"))), e.columns.names.forEach((c, h) => o.push(a(c, s + X + 8, h, "start"))), o.join(`
 `) + `
 </svg>
 `;
   }
 }
 function Jn(t, e, n = 4) {
-  const s = t.columns.names.length, r = Array.from({ length: s }, (o, a) => a).sort((o, a) => t.values[e * s + a] - t.values[e * s + o]).slice(0, n).map((o) => `${R(t.columns.names[o])} ${H(t.values[e * s + o], 6)}`);
+  const i = t.columns.names.length, r = Array.from({ length: i }, (o, a) => a).sort((o, a) => t.values[e * i + a] - t.values[e * i + o]).slice(0, n).map((o) => `${R(t.columns.names[o])} ${H(t.values[e * i + o], 6)}`);
   return `${R(t.rows.names[e])} → ${r.join(", ")}`;
 }
 function R(t) {
@@ -1127,108 +1127,108 @@ const hn = {
   xml: "http://www.w3.org/XML/1998/namespace",
   xmlns: "http://www.w3.org/2000/xmlns/"
 };
-function se(t) {
+function ie(t) {
   var e = t += "", n = e.indexOf(":");
   return n >= 0 && (e = t.slice(0, n)) !== "xmlns" && (t = t.slice(n + 1)), hn.hasOwnProperty(e) ? { space: hn[e], local: t } : t;
 }
-function ki(t) {
+function ks(t) {
   return function() {
     var e = this.ownerDocument, n = this.namespaceURI;
     return n === ke && e.documentElement.namespaceURI === ke ? e.createElement(t) : e.createElementNS(n, t);
   };
 }
-function $i(t) {
+function $s(t) {
   return function() {
     return this.ownerDocument.createElementNS(t.space, t.local);
   };
 }
 function Qn(t) {
-  var e = se(t);
-  return (e.local ? $i : ki)(e);
+  var e = ie(t);
+  return (e.local ? $s : ks)(e);
 }
-function Ei() {
+function Es() {
 }
 function Le(t) {
-  return t == null ? Ei : function() {
+  return t == null ? Es : function() {
     return this.querySelector(t);
   };
 }
-function Ai(t) {
+function As(t) {
   typeof t != "function" && (t = Le(t));
-  for (var e = this._groups, n = e.length, s = new Array(n), i = 0; i < n; ++i)
-    for (var r = e[i], o = r.length, a = s[i] = new Array(o), c, h, l = 0; l < o; ++l)
+  for (var e = this._groups, n = e.length, i = new Array(n), s = 0; s < n; ++s)
+    for (var r = e[s], o = r.length, a = i[s] = new Array(o), c, h, l = 0; l < o; ++l)
       (c = r[l]) && (h = t.call(c, c.__data__, l, r)) && ("__data__" in c && (h.__data__ = c.__data__), a[l] = h);
-  return new L(s, this._parents);
+  return new L(i, this._parents);
 }
-function qi(t) {
+function qs(t) {
   return t == null ? [] : Array.isArray(t) ? t : Array.from(t);
 }
-function Si() {
+function Ss() {
   return [];
 }
 function jn(t) {
-  return t == null ? Si : function() {
+  return t == null ? Ss : function() {
     return this.querySelectorAll(t);
   };
 }
-function Ni(t) {
+function Ns(t) {
   return function() {
-    return qi(t.apply(this, arguments));
+    return qs(t.apply(this, arguments));
   };
 }
-function Ti(t) {
-  typeof t == "function" ? t = Ni(t) : t = jn(t);
-  for (var e = this._groups, n = e.length, s = [], i = [], r = 0; r < n; ++r)
+function Ts(t) {
+  typeof t == "function" ? t = Ns(t) : t = jn(t);
+  for (var e = this._groups, n = e.length, i = [], s = [], r = 0; r < n; ++r)
     for (var o = e[r], a = o.length, c, h = 0; h < a; ++h)
-      (c = o[h]) && (s.push(t.call(c, c.__data__, h, o)), i.push(c));
-  return new L(s, i);
+      (c = o[h]) && (i.push(t.call(c, c.__data__, h, o)), s.push(c));
+  return new L(i, s);
 }
-function ts(t) {
+function ti(t) {
   return function() {
     return this.matches(t);
   };
 }
-function es(t) {
+function ei(t) {
   return function(e) {
     return e.matches(t);
   };
 }
-var Ci = Array.prototype.find;
-function zi(t) {
+var Cs = Array.prototype.find;
+function zs(t) {
   return function() {
-    return Ci.call(this.children, t);
+    return Cs.call(this.children, t);
   };
 }
-function Ii() {
+function Is() {
   return this.firstElementChild;
 }
-function Li(t) {
-  return this.select(t == null ? Ii : zi(typeof t == "function" ? t : es(t)));
+function Ls(t) {
+  return this.select(t == null ? Is : zs(typeof t == "function" ? t : ei(t)));
 }
-var Ri = Array.prototype.filter;
-function Pi() {
+var Rs = Array.prototype.filter;
+function Ps() {
   return Array.from(this.children);
 }
-function Oi(t) {
+function Os(t) {
   return function() {
-    return Ri.call(this.children, t);
+    return Rs.call(this.children, t);
   };
 }
-function Di(t) {
-  return this.selectAll(t == null ? Pi : Oi(typeof t == "function" ? t : es(t)));
+function Ds(t) {
+  return this.selectAll(t == null ? Ps : Os(typeof t == "function" ? t : ei(t)));
 }
-function Fi(t) {
-  typeof t != "function" && (t = ts(t));
-  for (var e = this._groups, n = e.length, s = new Array(n), i = 0; i < n; ++i)
-    for (var r = e[i], o = r.length, a = s[i] = [], c, h = 0; h < o; ++h)
+function Fs(t) {
+  typeof t != "function" && (t = ti(t));
+  for (var e = this._groups, n = e.length, i = new Array(n), s = 0; s < n; ++s)
+    for (var r = e[s], o = r.length, a = i[s] = [], c, h = 0; h < o; ++h)
       (c = r[h]) && t.call(c, c.__data__, h, r) && a.push(c);
-  return new L(s, this._parents);
+  return new L(i, this._parents);
 }
-function ns(t) {
+function ni(t) {
   return new Array(t.length);
 }
-function Hi() {
-  return new L(this._enter || this._groups.map(ns), this._parents);
+function Hs() {
+  return new L(this._enter || this._groups.map(ni), this._parents);
 }
 function Jt(t, e) {
   this.ownerDocument = t.ownerDocument, this.namespaceURI = t.namespaceURI, this._next = null, this._parent = t, this.__data__ = e;
@@ -1248,35 +1248,35 @@ Jt.prototype = {
     return this._parent.querySelectorAll(t);
   }
 };
-function Bi(t) {
+function Bs(t) {
   return function() {
     return t;
   };
 }
-function Vi(t, e, n, s, i, r) {
+function Vs(t, e, n, i, s, r) {
   for (var o = 0, a, c = e.length, h = r.length; o < h; ++o)
-    (a = e[o]) ? (a.__data__ = r[o], s[o] = a) : n[o] = new Jt(t, r[o]);
+    (a = e[o]) ? (a.__data__ = r[o], i[o] = a) : n[o] = new Jt(t, r[o]);
   for (; o < c; ++o)
-    (a = e[o]) && (i[o] = a);
+    (a = e[o]) && (s[o] = a);
 }
-function Xi(t, e, n, s, i, r, o) {
+function Xs(t, e, n, i, s, r, o) {
   var a, c, h = /* @__PURE__ */ new Map(), l = e.length, f = r.length, p = new Array(l), d;
   for (a = 0; a < l; ++a)
-    (c = e[a]) && (p[a] = d = o.call(c, c.__data__, a, e) + "", h.has(d) ? i[a] = c : h.set(d, c));
+    (c = e[a]) && (p[a] = d = o.call(c, c.__data__, a, e) + "", h.has(d) ? s[a] = c : h.set(d, c));
   for (a = 0; a < f; ++a)
-    d = o.call(t, r[a], a, r) + "", (c = h.get(d)) ? (s[a] = c, c.__data__ = r[a], h.delete(d)) : n[a] = new Jt(t, r[a]);
+    d = o.call(t, r[a], a, r) + "", (c = h.get(d)) ? (i[a] = c, c.__data__ = r[a], h.delete(d)) : n[a] = new Jt(t, r[a]);
   for (a = 0; a < l; ++a)
-    (c = e[a]) && h.get(p[a]) === c && (i[a] = c);
+    (c = e[a]) && h.get(p[a]) === c && (s[a] = c);
 }
-function Yi(t) {
+function Ks(t) {
   return t.__data__;
 }
-function Ki(t, e) {
-  if (!arguments.length) return Array.from(this, Yi);
-  var n = e ? Xi : Vi, s = this._parents, i = this._groups;
-  typeof t != "function" && (t = Bi(t));
-  for (var r = i.length, o = new Array(r), a = new Array(r), c = new Array(r), h = 0; h < r; ++h) {
-    var l = s[h], f = i[h], p = f.length, d = Ui(t.call(l, l && l.__data__, h, s)), w = d.length, _ = a[h] = new Array(w), M = o[h] = new Array(w), y = c[h] = new Array(p);
+function Ys(t, e) {
+  if (!arguments.length) return Array.from(this, Ks);
+  var n = e ? Xs : Vs, i = this._parents, s = this._groups;
+  typeof t != "function" && (t = Bs(t));
+  for (var r = s.length, o = new Array(r), a = new Array(r), c = new Array(r), h = 0; h < r; ++h) {
+    var l = i[h], f = s[h], p = f.length, d = Us(t.call(l, l && l.__data__, h, i)), w = d.length, _ = a[h] = new Array(w), M = o[h] = new Array(w), y = c[h] = new Array(p);
     n(l, f, _, M, y, d, e);
     for (var S = 0, T = 0, k, A; S < w; ++S)
       if (k = _[S]) {
@@ -1284,45 +1284,45 @@ function Ki(t, e) {
         k._next = A || null;
       }
   }
-  return o = new L(o, s), o._enter = a, o._exit = c, o;
+  return o = new L(o, i), o._enter = a, o._exit = c, o;
 }
-function Ui(t) {
+function Us(t) {
   return typeof t == "object" && "length" in t ? t : Array.from(t);
 }
-function Gi() {
-  return new L(this._exit || this._groups.map(ns), this._parents);
+function Gs() {
+  return new L(this._exit || this._groups.map(ni), this._parents);
 }
-function Wi(t, e, n) {
-  var s = this.enter(), i = this, r = this.exit();
-  return typeof t == "function" ? (s = t(s), s && (s = s.selection())) : s = s.append(t + ""), e != null && (i = e(i), i && (i = i.selection())), n == null ? r.remove() : n(r), s && i ? s.merge(i).order() : i;
+function Ws(t, e, n) {
+  var i = this.enter(), s = this, r = this.exit();
+  return typeof t == "function" ? (i = t(i), i && (i = i.selection())) : i = i.append(t + ""), e != null && (s = e(s), s && (s = s.selection())), n == null ? r.remove() : n(r), i && s ? i.merge(s).order() : s;
 }
-function Zi(t) {
-  for (var e = t.selection ? t.selection() : t, n = this._groups, s = e._groups, i = n.length, r = s.length, o = Math.min(i, r), a = new Array(i), c = 0; c < o; ++c)
-    for (var h = n[c], l = s[c], f = h.length, p = a[c] = new Array(f), d, w = 0; w < f; ++w)
+function Zs(t) {
+  for (var e = t.selection ? t.selection() : t, n = this._groups, i = e._groups, s = n.length, r = i.length, o = Math.min(s, r), a = new Array(s), c = 0; c < o; ++c)
+    for (var h = n[c], l = i[c], f = h.length, p = a[c] = new Array(f), d, w = 0; w < f; ++w)
       (d = h[w] || l[w]) && (p[w] = d);
-  for (; c < i; ++c)
+  for (; c < s; ++c)
     a[c] = n[c];
   return new L(a, this._parents);
 }
-function Ji() {
+function Js() {
   for (var t = this._groups, e = -1, n = t.length; ++e < n; )
-    for (var s = t[e], i = s.length - 1, r = s[i], o; --i >= 0; )
-      (o = s[i]) && (r && o.compareDocumentPosition(r) ^ 4 && r.parentNode.insertBefore(o, r), r = o);
+    for (var i = t[e], s = i.length - 1, r = i[s], o; --s >= 0; )
+      (o = i[s]) && (r && o.compareDocumentPosition(r) ^ 4 && r.parentNode.insertBefore(o, r), r = o);
   return this;
 }
-function Qi(t) {
-  t || (t = ji);
+function Qs(t) {
+  t || (t = js);
   function e(f, p) {
     return f && p ? t(f.__data__, p.__data__) : !f - !p;
   }
-  for (var n = this._groups, s = n.length, i = new Array(s), r = 0; r < s; ++r) {
-    for (var o = n[r], a = o.length, c = i[r] = new Array(a), h, l = 0; l < a; ++l)
+  for (var n = this._groups, i = n.length, s = new Array(i), r = 0; r < i; ++r) {
+    for (var o = n[r], a = o.length, c = s[r] = new Array(a), h, l = 0; l < a; ++l)
       (h = o[l]) && (c[l] = h);
     c.sort(e);
   }
-  return new L(i, this._parents).order();
+  return new L(s, this._parents).order();
 }
-function ji(t, e) {
+function js(t, e) {
   return t < e ? -1 : t > e ? 1 : t >= e ? 0 : NaN;
 }
 function tr() {
@@ -1334,24 +1334,24 @@ function er() {
 }
 function nr() {
   for (var t = this._groups, e = 0, n = t.length; e < n; ++e)
-    for (var s = t[e], i = 0, r = s.length; i < r; ++i) {
-      var o = s[i];
+    for (var i = t[e], s = 0, r = i.length; s < r; ++s) {
+      var o = i[s];
       if (o) return o;
     }
   return null;
 }
-function sr() {
+function ir() {
   let t = 0;
   for (const e of this) ++t;
   return t;
 }
-function ir() {
+function sr() {
   return !this.node();
 }
 function rr(t) {
-  for (var e = this._groups, n = 0, s = e.length; n < s; ++n)
-    for (var i = e[n], r = 0, o = i.length, a; r < o; ++r)
-      (a = i[r]) && t.call(a, a.__data__, r, i);
+  for (var e = this._groups, n = 0, i = e.length; n < i; ++n)
+    for (var s = e[n], r = 0, o = s.length, a; r < o; ++r)
+      (a = s[r]) && t.call(a, a.__data__, r, s);
   return this;
 }
 function or(t) {
@@ -1387,14 +1387,14 @@ function ur(t, e) {
   };
 }
 function fr(t, e) {
-  var n = se(t);
+  var n = ie(t);
   if (arguments.length < 2) {
-    var s = this.node();
-    return n.local ? s.getAttributeNS(n.space, n.local) : s.getAttribute(n);
+    var i = this.node();
+    return n.local ? i.getAttributeNS(n.space, n.local) : i.getAttribute(n);
   }
   return this.each((e == null ? n.local ? ar : or : typeof e == "function" ? n.local ? ur : hr : n.local ? lr : cr)(n, e));
 }
-function ss(t) {
+function ii(t) {
   return t.ownerDocument && t.ownerDocument.defaultView || t.document && t || t.defaultView;
 }
 function dr(t) {
@@ -1409,15 +1409,15 @@ function pr(t, e, n) {
 }
 function mr(t, e, n) {
   return function() {
-    var s = e.apply(this, arguments);
-    s == null ? this.style.removeProperty(t) : this.style.setProperty(t, s, n);
+    var i = e.apply(this, arguments);
+    i == null ? this.style.removeProperty(t) : this.style.setProperty(t, i, n);
   };
 }
 function gr(t, e, n) {
   return arguments.length > 1 ? this.each((e == null ? dr : typeof e == "function" ? mr : pr)(t, e, n ?? "")) : vt(this.node(), t);
 }
 function vt(t, e) {
-  return t.style.getPropertyValue(e) || ss(t).getComputedStyle(t, null).getPropertyValue(e);
+  return t.style.getPropertyValue(e) || ii(t).getComputedStyle(t, null).getPropertyValue(e);
 }
 function wr(t) {
   return function() {
@@ -1438,16 +1438,16 @@ function vr(t, e) {
 function xr(t, e) {
   return arguments.length > 1 ? this.each((e == null ? wr : typeof e == "function" ? vr : yr)(t, e)) : this.node()[t];
 }
-function is(t) {
+function si(t) {
   return t.trim().split(/^|\s+/);
 }
 function Re(t) {
-  return t.classList || new rs(t);
+  return t.classList || new ri(t);
 }
-function rs(t) {
-  this._node = t, this._names = is(t.getAttribute("class") || "");
+function ri(t) {
+  this._node = t, this._names = si(t.getAttribute("class") || "");
 }
-rs.prototype = {
+ri.prototype = {
   add: function(t) {
     var e = this._names.indexOf(t);
     e < 0 && (this._names.push(t), this._node.setAttribute("class", this._names.join(" ")));
@@ -1460,31 +1460,31 @@ rs.prototype = {
     return this._names.indexOf(t) >= 0;
   }
 };
-function os(t, e) {
-  for (var n = Re(t), s = -1, i = e.length; ++s < i; ) n.add(e[s]);
+function oi(t, e) {
+  for (var n = Re(t), i = -1, s = e.length; ++i < s; ) n.add(e[i]);
 }
-function as(t, e) {
-  for (var n = Re(t), s = -1, i = e.length; ++s < i; ) n.remove(e[s]);
+function ai(t, e) {
+  for (var n = Re(t), i = -1, s = e.length; ++i < s; ) n.remove(e[i]);
 }
 function br(t) {
   return function() {
-    os(this, t);
+    oi(this, t);
   };
 }
 function _r(t) {
   return function() {
-    as(this, t);
+    ai(this, t);
   };
 }
 function Mr(t, e) {
   return function() {
-    (e.apply(this, arguments) ? os : as)(this, t);
+    (e.apply(this, arguments) ? oi : ai)(this, t);
   };
 }
 function kr(t, e) {
-  var n = is(t + "");
+  var n = si(t + "");
   if (arguments.length < 2) {
-    for (var s = Re(this.node()), i = -1, r = n.length; ++i < r; ) if (!s.contains(n[i])) return !1;
+    for (var i = Re(this.node()), s = -1, r = n.length; ++s < r; ) if (!i.contains(n[s])) return !1;
     return !0;
   }
   return this.each((typeof e == "function" ? Mr : e ? br : _r)(n, e));
@@ -1545,9 +1545,9 @@ function Or() {
   return null;
 }
 function Dr(t, e) {
-  var n = typeof t == "function" ? t : Qn(t), s = e == null ? Or : typeof e == "function" ? e : Le(e);
+  var n = typeof t == "function" ? t : Qn(t), i = e == null ? Or : typeof e == "function" ? e : Le(e);
   return this.select(function() {
-    return this.insertBefore(n.apply(this, arguments), s.apply(this, arguments) || null);
+    return this.insertBefore(n.apply(this, arguments), i.apply(this, arguments) || null);
   });
 }
 function Fr() {
@@ -1568,70 +1568,70 @@ function Vr() {
 function Xr(t) {
   return this.select(t ? Vr : Br);
 }
-function Yr(t) {
+function Kr(t) {
   return arguments.length ? this.property("__data__", t) : this.node().__data__;
 }
-function Kr(t) {
+function Yr(t) {
   return function(e) {
     t.call(this, e, this.__data__);
   };
 }
 function Ur(t) {
   return t.trim().split(/^|\s+/).map(function(e) {
-    var n = "", s = e.indexOf(".");
-    return s >= 0 && (n = e.slice(s + 1), e = e.slice(0, s)), { type: e, name: n };
+    var n = "", i = e.indexOf(".");
+    return i >= 0 && (n = e.slice(i + 1), e = e.slice(0, i)), { type: e, name: n };
   });
 }
 function Gr(t) {
   return function() {
     var e = this.__on;
     if (e) {
-      for (var n = 0, s = -1, i = e.length, r; n < i; ++n)
-        r = e[n], (!t.type || r.type === t.type) && r.name === t.name ? this.removeEventListener(r.type, r.listener, r.options) : e[++s] = r;
-      ++s ? e.length = s : delete this.__on;
+      for (var n = 0, i = -1, s = e.length, r; n < s; ++n)
+        r = e[n], (!t.type || r.type === t.type) && r.name === t.name ? this.removeEventListener(r.type, r.listener, r.options) : e[++i] = r;
+      ++i ? e.length = i : delete this.__on;
     }
   };
 }
 function Wr(t, e, n) {
   return function() {
-    var s = this.__on, i, r = Kr(e);
-    if (s) {
-      for (var o = 0, a = s.length; o < a; ++o)
-        if ((i = s[o]).type === t.type && i.name === t.name) {
-          this.removeEventListener(i.type, i.listener, i.options), this.addEventListener(i.type, i.listener = r, i.options = n), i.value = e;
+    var i = this.__on, s, r = Yr(e);
+    if (i) {
+      for (var o = 0, a = i.length; o < a; ++o)
+        if ((s = i[o]).type === t.type && s.name === t.name) {
+          this.removeEventListener(s.type, s.listener, s.options), this.addEventListener(s.type, s.listener = r, s.options = n), s.value = e;
           return;
         }
     }
-    this.addEventListener(t.type, r, n), i = { type: t.type, name: t.name, value: e, listener: r, options: n }, s ? s.push(i) : this.__on = [i];
+    this.addEventListener(t.type, r, n), s = { type: t.type, name: t.name, value: e, listener: r, options: n }, i ? i.push(s) : this.__on = [s];
   };
 }
 function Zr(t, e, n) {
-  var s = Ur(t + ""), i, r = s.length, o;
+  var i = Ur(t + ""), s, r = i.length, o;
   if (arguments.length < 2) {
     var a = this.node().__on;
     if (a) {
       for (var c = 0, h = a.length, l; c < h; ++c)
-        for (i = 0, l = a[c]; i < r; ++i)
-          if ((o = s[i]).type === l.type && o.name === l.name)
+        for (s = 0, l = a[c]; s < r; ++s)
+          if ((o = i[s]).type === l.type && o.name === l.name)
             return l.value;
     }
     return;
   }
-  for (a = e ? Wr : Gr, i = 0; i < r; ++i) this.each(a(s[i], e, n));
+  for (a = e ? Wr : Gr, s = 0; s < r; ++s) this.each(a(i[s], e, n));
   return this;
 }
-function cs(t, e, n) {
-  var s = ss(t), i = s.CustomEvent;
-  typeof i == "function" ? i = new i(e, n) : (i = s.document.createEvent("Event"), n ? (i.initEvent(e, n.bubbles, n.cancelable), i.detail = n.detail) : i.initEvent(e, !1, !1)), t.dispatchEvent(i);
+function ci(t, e, n) {
+  var i = ii(t), s = i.CustomEvent;
+  typeof s == "function" ? s = new s(e, n) : (s = i.document.createEvent("Event"), n ? (s.initEvent(e, n.bubbles, n.cancelable), s.detail = n.detail) : s.initEvent(e, !1, !1)), t.dispatchEvent(s);
 }
 function Jr(t, e) {
   return function() {
-    return cs(this, t, e);
+    return ci(this, t, e);
   };
 }
 function Qr(t, e) {
   return function() {
-    return cs(this, t, e.apply(this, arguments));
+    return ci(this, t, e.apply(this, arguments));
   };
 }
 function jr(t, e) {
@@ -1639,39 +1639,39 @@ function jr(t, e) {
 }
 function* to() {
   for (var t = this._groups, e = 0, n = t.length; e < n; ++e)
-    for (var s = t[e], i = 0, r = s.length, o; i < r; ++i)
-      (o = s[i]) && (yield o);
+    for (var i = t[e], s = 0, r = i.length, o; s < r; ++s)
+      (o = i[s]) && (yield o);
 }
-var ls = [null];
+var li = [null];
 function L(t, e) {
   this._groups = t, this._parents = e;
 }
 function It() {
-  return new L([[document.documentElement]], ls);
+  return new L([[document.documentElement]], li);
 }
 function eo() {
   return this;
 }
 L.prototype = It.prototype = {
   constructor: L,
-  select: Ai,
-  selectAll: Ti,
-  selectChild: Li,
-  selectChildren: Di,
-  filter: Fi,
-  data: Ki,
-  enter: Hi,
-  exit: Gi,
-  join: Wi,
-  merge: Zi,
+  select: As,
+  selectAll: Ts,
+  selectChild: Ls,
+  selectChildren: Ds,
+  filter: Fs,
+  data: Ys,
+  enter: Hs,
+  exit: Gs,
+  join: Ws,
+  merge: Zs,
   selection: eo,
-  order: Ji,
-  sort: Qi,
+  order: Js,
+  sort: Qs,
   call: tr,
   nodes: er,
   node: nr,
-  size: sr,
-  empty: ir,
+  size: ir,
+  empty: sr,
   each: rr,
   attr: fr,
   style: gr,
@@ -1685,13 +1685,13 @@ L.prototype = It.prototype = {
   insert: Dr,
   remove: Hr,
   clone: Xr,
-  datum: Yr,
+  datum: Kr,
   on: Zr,
   dispatch: jr,
   [Symbol.iterator]: to
 };
 function F(t) {
-  return typeof t == "string" ? new L([[document.querySelector(t)]], [document.documentElement]) : new L([[t]], ls);
+  return typeof t == "string" ? new L([[document.querySelector(t)]], [document.documentElement]) : new L([[t]], li);
 }
 function no(t) {
   let e;
@@ -1702,47 +1702,47 @@ function at(t, e) {
   if (t = no(t), e === void 0 && (e = t.currentTarget), e) {
     var n = e.ownerSVGElement || e;
     if (n.createSVGPoint) {
-      var s = n.createSVGPoint();
-      return s.x = t.clientX, s.y = t.clientY, s = s.matrixTransform(e.getScreenCTM().inverse()), [s.x, s.y];
+      var i = n.createSVGPoint();
+      return i.x = t.clientX, i.y = t.clientY, i = i.matrixTransform(e.getScreenCTM().inverse()), [i.x, i.y];
     }
     if (e.getBoundingClientRect) {
-      var i = e.getBoundingClientRect();
-      return [t.clientX - i.left - e.clientLeft, t.clientY - i.top - e.clientTop];
+      var s = e.getBoundingClientRect();
+      return [t.clientX - s.left - e.clientLeft, t.clientY - s.top - e.clientTop];
     }
   }
   return [t.pageX, t.pageY];
 }
-var so = { value: () => {
+var io = { value: () => {
 } };
 function Pe() {
-  for (var t = 0, e = arguments.length, n = {}, s; t < e; ++t) {
-    if (!(s = arguments[t] + "") || s in n || /[\s.]/.test(s)) throw new Error("illegal type: " + s);
-    n[s] = [];
+  for (var t = 0, e = arguments.length, n = {}, i; t < e; ++t) {
+    if (!(i = arguments[t] + "") || i in n || /[\s.]/.test(i)) throw new Error("illegal type: " + i);
+    n[i] = [];
   }
   return new Vt(n);
 }
 function Vt(t) {
   this._ = t;
 }
-function io(t, e) {
+function so(t, e) {
   return t.trim().split(/^|\s+/).map(function(n) {
-    var s = "", i = n.indexOf(".");
-    if (i >= 0 && (s = n.slice(i + 1), n = n.slice(0, i)), n && !e.hasOwnProperty(n)) throw new Error("unknown type: " + n);
-    return { type: n, name: s };
+    var i = "", s = n.indexOf(".");
+    if (s >= 0 && (i = n.slice(s + 1), n = n.slice(0, s)), n && !e.hasOwnProperty(n)) throw new Error("unknown type: " + n);
+    return { type: n, name: i };
   });
 }
 Vt.prototype = Pe.prototype = {
   constructor: Vt,
   on: function(t, e) {
-    var n = this._, s = io(t + "", n), i, r = -1, o = s.length;
+    var n = this._, i = so(t + "", n), s, r = -1, o = i.length;
     if (arguments.length < 2) {
-      for (; ++r < o; ) if ((i = (t = s[r]).type) && (i = ro(n[i], t.name))) return i;
+      for (; ++r < o; ) if ((s = (t = i[r]).type) && (s = ro(n[s], t.name))) return s;
       return;
     }
     if (e != null && typeof e != "function") throw new Error("invalid callback: " + e);
     for (; ++r < o; )
-      if (i = (t = s[r]).type) n[i] = un(n[i], t.name, e);
-      else if (e == null) for (i in n) n[i] = un(n[i], t.name, null);
+      if (s = (t = i[r]).type) n[s] = un(n[s], t.name, e);
+      else if (e == null) for (s in n) n[s] = un(n[s], t.name, null);
     return this;
   },
   copy: function() {
@@ -1751,24 +1751,24 @@ Vt.prototype = Pe.prototype = {
     return new Vt(t);
   },
   call: function(t, e) {
-    if ((i = arguments.length - 2) > 0) for (var n = new Array(i), s = 0, i, r; s < i; ++s) n[s] = arguments[s + 2];
+    if ((s = arguments.length - 2) > 0) for (var n = new Array(s), i = 0, s, r; i < s; ++i) n[i] = arguments[i + 2];
     if (!this._.hasOwnProperty(t)) throw new Error("unknown type: " + t);
-    for (r = this._[t], s = 0, i = r.length; s < i; ++s) r[s].value.apply(e, n);
+    for (r = this._[t], i = 0, s = r.length; i < s; ++i) r[i].value.apply(e, n);
   },
   apply: function(t, e, n) {
     if (!this._.hasOwnProperty(t)) throw new Error("unknown type: " + t);
-    for (var s = this._[t], i = 0, r = s.length; i < r; ++i) s[i].value.apply(e, n);
+    for (var i = this._[t], s = 0, r = i.length; s < r; ++s) i[s].value.apply(e, n);
   }
 };
 function ro(t, e) {
-  for (var n = 0, s = t.length, i; n < s; ++n)
-    if ((i = t[n]).name === e)
-      return i.value;
+  for (var n = 0, i = t.length, s; n < i; ++n)
+    if ((s = t[n]).name === e)
+      return s.value;
 }
 function un(t, e, n) {
-  for (var s = 0, i = t.length; s < i; ++s)
-    if (t[s].name === e) {
-      t[s] = so, t = t.slice(0, s).concat(t.slice(s + 1));
+  for (var i = 0, s = t.length; i < s; ++i)
+    if (t[i].name === e) {
+      t[i] = io, t = t.slice(0, i).concat(t.slice(i + 1));
       break;
     }
   return n != null && t.push({ name: e, value: n }), t;
@@ -1782,16 +1782,16 @@ function oo(t) {
   "onselectstart" in e ? n.on("selectstart.drag", Ee, $e) : (e.__noselect = e.style.MozUserSelect, e.style.MozUserSelect = "none");
 }
 function ao(t, e) {
-  var n = t.document.documentElement, s = F(t).on("dragstart.drag", null);
-  e && (s.on("click.drag", Ee, $e), setTimeout(function() {
-    s.on("click.drag", null);
-  }, 0)), "onselectstart" in n ? s.on("selectstart.drag", null) : (n.style.MozUserSelect = n.__noselect, delete n.__noselect);
+  var n = t.document.documentElement, i = F(t).on("dragstart.drag", null);
+  e && (i.on("click.drag", Ee, $e), setTimeout(function() {
+    i.on("click.drag", null);
+  }, 0)), "onselectstart" in n ? i.on("selectstart.drag", null) : (n.style.MozUserSelect = n.__noselect, delete n.__noselect);
 }
-var xt = 0, Et = 0, Mt = 0, hs = 1e3, Qt, At, jt = 0, ft = 0, ie = 0, Ct = typeof performance == "object" && performance.now ? performance : Date, us = typeof window == "object" && window.requestAnimationFrame ? window.requestAnimationFrame.bind(window) : function(t) {
+var xt = 0, Et = 0, Mt = 0, hi = 1e3, Qt, At, jt = 0, ft = 0, se = 0, Ct = typeof performance == "object" && performance.now ? performance : Date, ui = typeof window == "object" && window.requestAnimationFrame ? window.requestAnimationFrame.bind(window) : function(t) {
   setTimeout(t, 17);
 };
 function Oe() {
-  return ft || (us(co), ft = Ct.now() + ie);
+  return ft || (ui(co), ft = Ct.now() + se);
 }
 function co() {
   ft = 0;
@@ -1799,7 +1799,7 @@ function co() {
 function te() {
   this._call = this._time = this._next = null;
 }
-te.prototype = fs.prototype = {
+te.prototype = fi.prototype = {
   constructor: te,
   restart: function(t, e, n) {
     if (typeof t != "function") throw new TypeError("callback is not a function");
@@ -1809,9 +1809,9 @@ te.prototype = fs.prototype = {
     this._call && (this._call = null, this._time = 1 / 0, Ae());
   }
 };
-function fs(t, e, n) {
-  var s = new te();
-  return s.restart(t, e, n), s;
+function fi(t, e, n) {
+  var i = new te();
+  return i.restart(t, e, n), i;
 }
 function lo() {
   Oe(), ++xt;
@@ -1820,7 +1820,7 @@ function lo() {
   --xt;
 }
 function fn() {
-  ft = (jt = Ct.now()) + ie, xt = Et = 0;
+  ft = (jt = Ct.now()) + se, xt = Et = 0;
   try {
     lo();
   } finally {
@@ -1829,25 +1829,25 @@ function fn() {
 }
 function ho() {
   var t = Ct.now(), e = t - jt;
-  e > hs && (ie -= e, jt = t);
+  e > hi && (se -= e, jt = t);
 }
 function uo() {
-  for (var t, e = Qt, n, s = 1 / 0; e; )
-    e._call ? (s > e._time && (s = e._time), t = e, e = e._next) : (n = e._next, e._next = null, e = t ? t._next = n : Qt = n);
-  At = t, Ae(s);
+  for (var t, e = Qt, n, i = 1 / 0; e; )
+    e._call ? (i > e._time && (i = e._time), t = e, e = e._next) : (n = e._next, e._next = null, e = t ? t._next = n : Qt = n);
+  At = t, Ae(i);
 }
 function Ae(t) {
   if (!xt) {
     Et && (Et = clearTimeout(Et));
     var e = t - ft;
-    e > 24 ? (t < 1 / 0 && (Et = setTimeout(fn, Math.ceil(t - Ct.now() - ie) + 1)), Mt && (Mt = clearInterval(Mt))) : (Mt || (jt = Ct.now(), Mt = setInterval(ho, hs)), xt = 1, us(fn));
+    e > 24 ? (t < 1 / 0 && (Et = setTimeout(fn, Math.ceil(t - Ct.now() - se) + 1)), Mt && (Mt = clearInterval(Mt))) : (Mt || (jt = Ct.now(), Mt = setInterval(ho, hi)), xt = 1, ui(fn));
   }
 }
 function dn(t, e, n) {
-  var s = new te();
-  return e = e == null ? 0 : +e, s.restart((i) => {
-    s.stop(), t(i + e);
-  }, e, n), s;
+  var i = new te();
+  return e = e == null ? 0 : +e, i.restart((s) => {
+    i.stop(), t(s + e);
+  }, e, n), i;
 }
 function fo(t) {
   return ((t *= 2) <= 1 ? t * t * t : (t -= 2) * t * t + 2) / 2;
@@ -1855,22 +1855,22 @@ function fo(t) {
 var De = 3;
 (function t(e) {
   e = +e;
-  function n(s) {
-    return Math.pow(s, e);
+  function n(i) {
+    return Math.pow(i, e);
   }
   return n.exponent = t, n;
 })(De);
 (function t(e) {
   e = +e;
-  function n(s) {
-    return 1 - Math.pow(1 - s, e);
+  function n(i) {
+    return 1 - Math.pow(1 - i, e);
   }
   return n.exponent = t, n;
 })(De);
 (function t(e) {
   e = +e;
-  function n(s) {
-    return ((s *= 2) <= 1 ? Math.pow(s, e) : 2 - Math.pow(2 - s, e)) / 2;
+  function n(i) {
+    return ((i *= 2) <= 1 ? Math.pow(i, e) : 2 - Math.pow(2 - i, e)) / 2;
   }
   return n.exponent = t, n;
 })(De);
@@ -1880,69 +1880,69 @@ function ee(t) {
 var Fe = 1.70158;
 (function t(e) {
   e = +e;
-  function n(s) {
-    return (s = +s) * s * (e * (s - 1) + s);
+  function n(i) {
+    return (i = +i) * i * (e * (i - 1) + i);
   }
   return n.overshoot = t, n;
 })(Fe);
 (function t(e) {
   e = +e;
-  function n(s) {
-    return --s * s * ((s + 1) * e + s) + 1;
+  function n(i) {
+    return --i * i * ((i + 1) * e + i) + 1;
   }
   return n.overshoot = t, n;
 })(Fe);
 (function t(e) {
   e = +e;
-  function n(s) {
-    return ((s *= 2) < 1 ? s * s * ((e + 1) * s - e) : (s -= 2) * s * ((e + 1) * s + e) + 2) / 2;
+  function n(i) {
+    return ((i *= 2) < 1 ? i * i * ((e + 1) * i - e) : (i -= 2) * i * ((e + 1) * i + e) + 2) / 2;
   }
   return n.overshoot = t, n;
 })(Fe);
 var bt = 2 * Math.PI, He = 1, Be = 0.3;
 (function t(e, n) {
-  var s = Math.asin(1 / (e = Math.max(1, e))) * (n /= bt);
-  function i(r) {
-    return e * ee(- --r) * Math.sin((s - r) / n);
+  var i = Math.asin(1 / (e = Math.max(1, e))) * (n /= bt);
+  function s(r) {
+    return e * ee(- --r) * Math.sin((i - r) / n);
   }
-  return i.amplitude = function(r) {
+  return s.amplitude = function(r) {
     return t(r, n * bt);
-  }, i.period = function(r) {
+  }, s.period = function(r) {
     return t(e, r);
-  }, i;
+  }, s;
 })(He, Be);
 (function t(e, n) {
-  var s = Math.asin(1 / (e = Math.max(1, e))) * (n /= bt);
-  function i(r) {
-    return 1 - e * ee(r = +r) * Math.sin((r + s) / n);
+  var i = Math.asin(1 / (e = Math.max(1, e))) * (n /= bt);
+  function s(r) {
+    return 1 - e * ee(r = +r) * Math.sin((r + i) / n);
   }
-  return i.amplitude = function(r) {
+  return s.amplitude = function(r) {
     return t(r, n * bt);
-  }, i.period = function(r) {
+  }, s.period = function(r) {
     return t(e, r);
-  }, i;
+  }, s;
 })(He, Be);
 (function t(e, n) {
-  var s = Math.asin(1 / (e = Math.max(1, e))) * (n /= bt);
-  function i(r) {
-    return ((r = r * 2 - 1) < 0 ? e * ee(-r) * Math.sin((s - r) / n) : 2 - e * ee(r) * Math.sin((s + r) / n)) / 2;
+  var i = Math.asin(1 / (e = Math.max(1, e))) * (n /= bt);
+  function s(r) {
+    return ((r = r * 2 - 1) < 0 ? e * ee(-r) * Math.sin((i - r) / n) : 2 - e * ee(r) * Math.sin((i + r) / n)) / 2;
   }
-  return i.amplitude = function(r) {
+  return s.amplitude = function(r) {
     return t(r, n * bt);
-  }, i.period = function(r) {
+  }, s.period = function(r) {
     return t(e, r);
-  }, i;
+  }, s;
 })(He, Be);
-var po = Pe("start", "end", "cancel", "interrupt"), mo = [], ds = 0, pn = 1, qe = 2, Xt = 3, mn = 4, Se = 5, Yt = 6;
-function re(t, e, n, s, i, r) {
+var po = Pe("start", "end", "cancel", "interrupt"), mo = [], di = 0, pn = 1, qe = 2, Xt = 3, mn = 4, Se = 5, Kt = 6;
+function re(t, e, n, i, s, r) {
   var o = t.__transition;
   if (!o) t.__transition = {};
   else if (n in o) return;
   go(t, n, {
     name: e,
-    index: s,
+    index: i,
     // For context during callback.
-    group: i,
+    group: s,
     // For context during callback.
     on: po,
     tween: mo,
@@ -1951,12 +1951,12 @@ function re(t, e, n, s, i, r) {
     duration: r.duration,
     ease: r.ease,
     timer: null,
-    state: ds
+    state: di
   });
 }
 function Ve(t, e) {
   var n = B(t, e);
-  if (n.state > ds) throw new Error("too late; already scheduled");
+  if (n.state > di) throw new Error("too late; already scheduled");
   return n;
 }
 function U(t, e) {
@@ -1970,111 +1970,111 @@ function B(t, e) {
   return n;
 }
 function go(t, e, n) {
-  var s = t.__transition, i;
-  s[e] = n, n.timer = fs(r, 0, n.time);
+  var i = t.__transition, s;
+  i[e] = n, n.timer = fi(r, 0, n.time);
   function r(h) {
     n.state = pn, n.timer.restart(o, n.delay, n.time), n.delay <= h && o(h - n.delay);
   }
   function o(h) {
     var l, f, p, d;
     if (n.state !== pn) return c();
-    for (l in s)
-      if (d = s[l], d.name === n.name) {
+    for (l in i)
+      if (d = i[l], d.name === n.name) {
         if (d.state === Xt) return dn(o);
-        d.state === mn ? (d.state = Yt, d.timer.stop(), d.on.call("interrupt", t, t.__data__, d.index, d.group), delete s[l]) : +l < e && (d.state = Yt, d.timer.stop(), d.on.call("cancel", t, t.__data__, d.index, d.group), delete s[l]);
+        d.state === mn ? (d.state = Kt, d.timer.stop(), d.on.call("interrupt", t, t.__data__, d.index, d.group), delete i[l]) : +l < e && (d.state = Kt, d.timer.stop(), d.on.call("cancel", t, t.__data__, d.index, d.group), delete i[l]);
       }
     if (dn(function() {
       n.state === Xt && (n.state = mn, n.timer.restart(a, n.delay, n.time), a(h));
     }), n.state = qe, n.on.call("start", t, t.__data__, n.index, n.group), n.state === qe) {
-      for (n.state = Xt, i = new Array(p = n.tween.length), l = 0, f = -1; l < p; ++l)
-        (d = n.tween[l].value.call(t, t.__data__, n.index, n.group)) && (i[++f] = d);
-      i.length = f + 1;
+      for (n.state = Xt, s = new Array(p = n.tween.length), l = 0, f = -1; l < p; ++l)
+        (d = n.tween[l].value.call(t, t.__data__, n.index, n.group)) && (s[++f] = d);
+      s.length = f + 1;
     }
   }
   function a(h) {
-    for (var l = h < n.duration ? n.ease.call(null, h / n.duration) : (n.timer.restart(c), n.state = Se, 1), f = -1, p = i.length; ++f < p; )
-      i[f].call(t, l);
+    for (var l = h < n.duration ? n.ease.call(null, h / n.duration) : (n.timer.restart(c), n.state = Se, 1), f = -1, p = s.length; ++f < p; )
+      s[f].call(t, l);
     n.state === Se && (n.on.call("end", t, t.__data__, n.index, n.group), c());
   }
   function c() {
-    n.state = Yt, n.timer.stop(), delete s[e];
-    for (var h in s) return;
+    n.state = Kt, n.timer.stop(), delete i[e];
+    for (var h in i) return;
     delete t.__transition;
   }
 }
-function Kt(t, e) {
-  var n = t.__transition, s, i, r = !0, o;
+function Yt(t, e) {
+  var n = t.__transition, i, s, r = !0, o;
   if (n) {
     e = e == null ? null : e + "";
     for (o in n) {
-      if ((s = n[o]).name !== e) {
+      if ((i = n[o]).name !== e) {
         r = !1;
         continue;
       }
-      i = s.state > qe && s.state < Se, s.state = Yt, s.timer.stop(), s.on.call(i ? "interrupt" : "cancel", t, t.__data__, s.index, s.group), delete n[o];
+      s = i.state > qe && i.state < Se, i.state = Kt, i.timer.stop(), i.on.call(s ? "interrupt" : "cancel", t, t.__data__, i.index, i.group), delete n[o];
     }
     r && delete t.__transition;
   }
 }
 function wo(t) {
   return this.each(function() {
-    Kt(this, t);
+    Yt(this, t);
   });
 }
 function yo(t, e) {
-  var n, s;
+  var n, i;
   return function() {
-    var i = U(this, t), r = i.tween;
+    var s = U(this, t), r = s.tween;
     if (r !== n) {
-      s = n = r;
-      for (var o = 0, a = s.length; o < a; ++o)
-        if (s[o].name === e) {
-          s = s.slice(), s.splice(o, 1);
+      i = n = r;
+      for (var o = 0, a = i.length; o < a; ++o)
+        if (i[o].name === e) {
+          i = i.slice(), i.splice(o, 1);
           break;
         }
     }
-    i.tween = s;
+    s.tween = i;
   };
 }
 function vo(t, e, n) {
-  var s, i;
+  var i, s;
   if (typeof n != "function") throw new Error();
   return function() {
     var r = U(this, t), o = r.tween;
-    if (o !== s) {
-      i = (s = o).slice();
-      for (var a = { name: e, value: n }, c = 0, h = i.length; c < h; ++c)
-        if (i[c].name === e) {
-          i[c] = a;
+    if (o !== i) {
+      s = (i = o).slice();
+      for (var a = { name: e, value: n }, c = 0, h = s.length; c < h; ++c)
+        if (s[c].name === e) {
+          s[c] = a;
           break;
         }
-      c === h && i.push(a);
+      c === h && s.push(a);
     }
-    r.tween = i;
+    r.tween = s;
   };
 }
 function xo(t, e) {
   var n = this._id;
   if (t += "", arguments.length < 2) {
-    for (var s = B(this.node(), n).tween, i = 0, r = s.length, o; i < r; ++i)
-      if ((o = s[i]).name === t)
+    for (var i = B(this.node(), n).tween, s = 0, r = i.length, o; s < r; ++s)
+      if ((o = i[s]).name === t)
         return o.value;
     return null;
   }
   return this.each((e == null ? yo : vo)(n, t, e));
 }
 function Xe(t, e, n) {
-  var s = t._id;
+  var i = t._id;
   return t.each(function() {
-    var i = U(this, s);
-    (i.value || (i.value = {}))[e] = n.apply(this, arguments);
-  }), function(i) {
-    return B(i, s).value[e];
+    var s = U(this, i);
+    (s.value || (s.value = {}))[e] = n.apply(this, arguments);
+  }), function(s) {
+    return B(s, i).value[e];
   };
 }
-function ps(t, e) {
+function pi(t, e) {
   var n;
-  return (typeof e == "number" ? st : e instanceof Nt ? sn : (n = Nt(e)) ? (e = n, sn) : ii)(t, e);
+  return (typeof e == "number" ? it : e instanceof Nt ? sn : (n = Nt(e)) ? (e = n, sn) : ss)(t, e);
 }
 function bo(t) {
   return function() {
@@ -2087,36 +2087,36 @@ function _o(t) {
   };
 }
 function Mo(t, e, n) {
-  var s, i = n + "", r;
+  var i, s = n + "", r;
   return function() {
     var o = this.getAttribute(t);
-    return o === i ? null : o === s ? r : r = e(s = o, n);
+    return o === s ? null : o === i ? r : r = e(i = o, n);
   };
 }
 function ko(t, e, n) {
-  var s, i = n + "", r;
+  var i, s = n + "", r;
   return function() {
     var o = this.getAttributeNS(t.space, t.local);
-    return o === i ? null : o === s ? r : r = e(s = o, n);
+    return o === s ? null : o === i ? r : r = e(i = o, n);
   };
 }
 function $o(t, e, n) {
-  var s, i, r;
+  var i, s, r;
   return function() {
     var o, a = n(this), c;
-    return a == null ? void this.removeAttribute(t) : (o = this.getAttribute(t), c = a + "", o === c ? null : o === s && c === i ? r : (i = c, r = e(s = o, a)));
+    return a == null ? void this.removeAttribute(t) : (o = this.getAttribute(t), c = a + "", o === c ? null : o === i && c === s ? r : (s = c, r = e(i = o, a)));
   };
 }
 function Eo(t, e, n) {
-  var s, i, r;
+  var i, s, r;
   return function() {
     var o, a = n(this), c;
-    return a == null ? void this.removeAttributeNS(t.space, t.local) : (o = this.getAttributeNS(t.space, t.local), c = a + "", o === c ? null : o === s && c === i ? r : (i = c, r = e(s = o, a)));
+    return a == null ? void this.removeAttributeNS(t.space, t.local) : (o = this.getAttributeNS(t.space, t.local), c = a + "", o === c ? null : o === i && c === s ? r : (s = c, r = e(i = o, a)));
   };
 }
 function Ao(t, e) {
-  var n = se(t), s = n === "transform" ? ci : ps;
-  return this.attrTween(t, typeof e == "function" ? (n.local ? Eo : $o)(n, s, Xe(this, "attr." + t, e)) : e == null ? (n.local ? _o : bo)(n) : (n.local ? ko : Mo)(n, s, e));
+  var n = ie(t), i = n === "transform" ? cs : pi;
+  return this.attrTween(t, typeof e == "function" ? (n.local ? Eo : $o)(n, i, Xe(this, "attr." + t, e)) : e == null ? (n.local ? _o : bo)(n) : (n.local ? ko : Mo)(n, i, e));
 }
 function qo(t, e) {
   return function(n) {
@@ -2129,28 +2129,28 @@ function So(t, e) {
   };
 }
 function No(t, e) {
-  var n, s;
-  function i() {
+  var n, i;
+  function s() {
     var r = e.apply(this, arguments);
-    return r !== s && (n = (s = r) && So(t, r)), n;
+    return r !== i && (n = (i = r) && So(t, r)), n;
   }
-  return i._value = e, i;
+  return s._value = e, s;
 }
 function To(t, e) {
-  var n, s;
-  function i() {
+  var n, i;
+  function s() {
     var r = e.apply(this, arguments);
-    return r !== s && (n = (s = r) && qo(t, r)), n;
+    return r !== i && (n = (i = r) && qo(t, r)), n;
   }
-  return i._value = e, i;
+  return s._value = e, s;
 }
 function Co(t, e) {
   var n = "attr." + t;
   if (arguments.length < 2) return (n = this.tween(n)) && n._value;
   if (e == null) return this.tween(n, null);
   if (typeof e != "function") throw new Error();
-  var s = se(t);
-  return this.tween(n, (s.local ? No : To)(s, e));
+  var i = ie(t);
+  return this.tween(n, (i.local ? No : To)(i, e));
 }
 function zo(t, e) {
   return function() {
@@ -2202,37 +2202,37 @@ function Bo(t) {
   return this.each(Ho(this._id, t));
 }
 function Vo(t) {
-  typeof t != "function" && (t = ts(t));
-  for (var e = this._groups, n = e.length, s = new Array(n), i = 0; i < n; ++i)
-    for (var r = e[i], o = r.length, a = s[i] = [], c, h = 0; h < o; ++h)
+  typeof t != "function" && (t = ti(t));
+  for (var e = this._groups, n = e.length, i = new Array(n), s = 0; s < n; ++s)
+    for (var r = e[s], o = r.length, a = i[s] = [], c, h = 0; h < o; ++h)
       (c = r[h]) && t.call(c, c.__data__, h, r) && a.push(c);
-  return new tt(s, this._parents, this._name, this._id);
+  return new tt(i, this._parents, this._name, this._id);
 }
 function Xo(t) {
   if (t._id !== this._id) throw new Error();
-  for (var e = this._groups, n = t._groups, s = e.length, i = n.length, r = Math.min(s, i), o = new Array(s), a = 0; a < r; ++a)
+  for (var e = this._groups, n = t._groups, i = e.length, s = n.length, r = Math.min(i, s), o = new Array(i), a = 0; a < r; ++a)
     for (var c = e[a], h = n[a], l = c.length, f = o[a] = new Array(l), p, d = 0; d < l; ++d)
       (p = c[d] || h[d]) && (f[d] = p);
-  for (; a < s; ++a)
+  for (; a < i; ++a)
     o[a] = e[a];
   return new tt(o, this._parents, this._name, this._id);
 }
-function Yo(t) {
+function Ko(t) {
   return (t + "").trim().split(/^|\s+/).every(function(e) {
     var n = e.indexOf(".");
     return n >= 0 && (e = e.slice(0, n)), !e || e === "start";
   });
 }
-function Ko(t, e, n) {
-  var s, i, r = Yo(e) ? Ve : U;
+function Yo(t, e, n) {
+  var i, s, r = Ko(e) ? Ve : U;
   return function() {
     var o = r(this, t), a = o.on;
-    a !== s && (i = (s = a).copy()).on(e, n), o.on = i;
+    a !== i && (s = (i = a).copy()).on(e, n), o.on = s;
   };
 }
 function Uo(t, e) {
   var n = this._id;
-  return arguments.length < 2 ? B(this.node(), n).on.on(t) : this.each(Ko(n, t, e));
+  return arguments.length < 2 ? B(this.node(), n).on.on(t) : this.each(Yo(n, t, e));
 }
 function Go(t) {
   return function() {
@@ -2247,16 +2247,16 @@ function Wo() {
 function Zo(t) {
   var e = this._name, n = this._id;
   typeof t != "function" && (t = Le(t));
-  for (var s = this._groups, i = s.length, r = new Array(i), o = 0; o < i; ++o)
-    for (var a = s[o], c = a.length, h = r[o] = new Array(c), l, f, p = 0; p < c; ++p)
+  for (var i = this._groups, s = i.length, r = new Array(s), o = 0; o < s; ++o)
+    for (var a = i[o], c = a.length, h = r[o] = new Array(c), l, f, p = 0; p < c; ++p)
       (l = a[p]) && (f = t.call(l, l.__data__, p, a)) && ("__data__" in l && (f.__data__ = l.__data__), h[p] = f, re(h[p], e, n, p, h, B(l, n)));
   return new tt(r, this._parents, e, n);
 }
 function Jo(t) {
   var e = this._name, n = this._id;
   typeof t != "function" && (t = jn(t));
-  for (var s = this._groups, i = s.length, r = [], o = [], a = 0; a < i; ++a)
-    for (var c = s[a], h = c.length, l, f = 0; f < h; ++f)
+  for (var i = this._groups, s = i.length, r = [], o = [], a = 0; a < s; ++a)
+    for (var c = i[a], h = c.length, l, f = 0; f < h; ++f)
       if (l = c[f]) {
         for (var p = t.call(l, l.__data__, f, c), d, w = B(l, n), _ = 0, M = p.length; _ < M; ++_)
           (d = p[_]) && re(d, e, n, _, p, w);
@@ -2269,61 +2269,61 @@ function jo() {
   return new Qo(this._groups, this._parents);
 }
 function ta(t, e) {
-  var n, s, i;
+  var n, i, s;
   return function() {
     var r = vt(this, t), o = (this.style.removeProperty(t), vt(this, t));
-    return r === o ? null : r === n && o === s ? i : i = e(n = r, s = o);
+    return r === o ? null : r === n && o === i ? s : s = e(n = r, i = o);
   };
 }
-function ms(t) {
+function mi(t) {
   return function() {
     this.style.removeProperty(t);
   };
 }
 function ea(t, e, n) {
-  var s, i = n + "", r;
+  var i, s = n + "", r;
   return function() {
     var o = vt(this, t);
-    return o === i ? null : o === s ? r : r = e(s = o, n);
+    return o === s ? null : o === i ? r : r = e(i = o, n);
   };
 }
 function na(t, e, n) {
-  var s, i, r;
+  var i, s, r;
   return function() {
     var o = vt(this, t), a = n(this), c = a + "";
-    return a == null && (c = a = (this.style.removeProperty(t), vt(this, t))), o === c ? null : o === s && c === i ? r : (i = c, r = e(s = o, a));
+    return a == null && (c = a = (this.style.removeProperty(t), vt(this, t))), o === c ? null : o === i && c === s ? r : (s = c, r = e(i = o, a));
   };
 }
-function sa(t, e) {
-  var n, s, i, r = "style." + e, o = "end." + r, a;
+function ia(t, e) {
+  var n, i, s, r = "style." + e, o = "end." + r, a;
   return function() {
-    var c = U(this, t), h = c.on, l = c.value[r] == null ? a || (a = ms(e)) : void 0;
-    (h !== n || i !== l) && (s = (n = h).copy()).on(o, i = l), c.on = s;
+    var c = U(this, t), h = c.on, l = c.value[r] == null ? a || (a = mi(e)) : void 0;
+    (h !== n || s !== l) && (i = (n = h).copy()).on(o, s = l), c.on = i;
   };
 }
-function ia(t, e, n) {
-  var s = (t += "") == "transform" ? ai : ps;
-  return e == null ? this.styleTween(t, ta(t, s)).on("end.style." + t, ms(t)) : typeof e == "function" ? this.styleTween(t, na(t, s, Xe(this, "style." + t, e))).each(sa(this._id, t)) : this.styleTween(t, ea(t, s, e), n).on("end.style." + t, null);
+function sa(t, e, n) {
+  var i = (t += "") == "transform" ? as : pi;
+  return e == null ? this.styleTween(t, ta(t, i)).on("end.style." + t, mi(t)) : typeof e == "function" ? this.styleTween(t, na(t, i, Xe(this, "style." + t, e))).each(ia(this._id, t)) : this.styleTween(t, ea(t, i, e), n).on("end.style." + t, null);
 }
 function ra(t, e, n) {
-  return function(s) {
-    this.style.setProperty(t, e.call(this, s), n);
+  return function(i) {
+    this.style.setProperty(t, e.call(this, i), n);
   };
 }
 function oa(t, e, n) {
-  var s, i;
+  var i, s;
   function r() {
     var o = e.apply(this, arguments);
-    return o !== i && (s = (i = o) && ra(t, o, n)), s;
+    return o !== s && (i = (s = o) && ra(t, o, n)), i;
   }
   return r._value = e, r;
 }
 function aa(t, e, n) {
-  var s = "style." + (t += "");
-  if (arguments.length < 2) return (s = this.tween(s)) && s._value;
-  if (e == null) return this.tween(s, null);
+  var i = "style." + (t += "");
+  if (arguments.length < 2) return (i = this.tween(i)) && i._value;
+  if (e == null) return this.tween(i, null);
   if (typeof e != "function") throw new Error();
-  return this.tween(s, oa(t, e, n ?? ""));
+  return this.tween(i, oa(t, e, n ?? ""));
 }
 function ca(t) {
   return function() {
@@ -2346,11 +2346,11 @@ function ua(t) {
 }
 function fa(t) {
   var e, n;
-  function s() {
-    var i = t.apply(this, arguments);
-    return i !== n && (e = (n = i) && ua(i)), e;
+  function i() {
+    var s = t.apply(this, arguments);
+    return s !== n && (e = (n = s) && ua(s)), e;
   }
-  return s._value = t, s;
+  return i._value = t, i;
 }
 function da(t) {
   var e = "text";
@@ -2360,8 +2360,8 @@ function da(t) {
   return this.tween(e, fa(t));
 }
 function pa() {
-  for (var t = this._name, e = this._id, n = gs(), s = this._groups, i = s.length, r = 0; r < i; ++r)
-    for (var o = s[r], a = o.length, c, h = 0; h < a; ++h)
+  for (var t = this._name, e = this._id, n = gi(), i = this._groups, s = i.length, r = 0; r < s; ++r)
+    for (var o = i[r], a = o.length, c, h = 0; h < a; ++h)
       if (c = o[h]) {
         var l = B(c, e);
         re(c, t, n, h, o, {
@@ -2371,25 +2371,25 @@ function pa() {
           ease: l.ease
         });
       }
-  return new tt(s, this._parents, t, n);
+  return new tt(i, this._parents, t, n);
 }
 function ma() {
-  var t, e, n = this, s = n._id, i = n.size();
+  var t, e, n = this, i = n._id, s = n.size();
   return new Promise(function(r, o) {
     var a = { value: o }, c = { value: function() {
-      --i === 0 && r();
+      --s === 0 && r();
     } };
     n.each(function() {
-      var h = U(this, s), l = h.on;
+      var h = U(this, i), l = h.on;
       l !== t && (e = (t = l).copy(), e._.cancel.push(a), e._.interrupt.push(a), e._.end.push(c)), h.on = e;
-    }), i === 0 && r();
+    }), s === 0 && r();
   });
 }
 var ga = 0;
-function tt(t, e, n, s) {
-  this._groups = t, this._parents = e, this._name = n, this._id = s;
+function tt(t, e, n, i) {
+  this._groups = t, this._parents = e, this._name = n, this._id = i;
 }
-function gs() {
+function gi() {
   return ++ga;
 }
 var Z = It.prototype;
@@ -2412,7 +2412,7 @@ tt.prototype = {
   on: Uo,
   attr: Ao,
   attrTween: Co,
-  style: ia,
+  style: sa,
   styleTween: aa,
   text: ha,
   textTween: da,
@@ -2440,11 +2440,11 @@ function ya(t, e) {
 }
 function va(t) {
   var e, n;
-  t instanceof tt ? (e = t._id, t = t._name) : (e = gs(), (n = wa).time = Oe(), t = t == null ? null : t + "");
-  for (var s = this._groups, i = s.length, r = 0; r < i; ++r)
-    for (var o = s[r], a = o.length, c, h = 0; h < a; ++h)
+  t instanceof tt ? (e = t._id, t = t._name) : (e = gi(), (n = wa).time = Oe(), t = t == null ? null : t + "");
+  for (var i = this._groups, s = i.length, r = 0; r < s; ++r)
+    for (var o = i[r], a = o.length, c, h = 0; h < a; ++h)
       (c = o[h]) && re(c, t, e, h, o, n || ya(c, e));
-  return new tt(s, this._parents, t, e);
+  return new tt(i, this._parents, t, e);
 }
 It.prototype.interrupt = wo;
 It.prototype.transition = va;
@@ -2452,15 +2452,15 @@ const Ht = (t) => () => t;
 function xa(t, {
   sourceEvent: e,
   target: n,
-  transform: s,
-  dispatch: i
+  transform: i,
+  dispatch: s
 }) {
   Object.defineProperties(this, {
     type: { value: t, enumerable: !0, configurable: !0 },
     sourceEvent: { value: e, enumerable: !0, configurable: !0 },
     target: { value: n, enumerable: !0, configurable: !0 },
-    transform: { value: s, enumerable: !0, configurable: !0 },
-    _: { value: i }
+    transform: { value: i, enumerable: !0, configurable: !0 },
+    _: { value: s }
   });
 }
 function j(t, e, n) {
@@ -2527,16 +2527,16 @@ function ka() {
   return navigator.maxTouchPoints || "ontouchstart" in this;
 }
 function $a(t, e, n) {
-  var s = t.invertX(e[0][0]) - n[0][0], i = t.invertX(e[1][0]) - n[1][0], r = t.invertY(e[0][1]) - n[0][1], o = t.invertY(e[1][1]) - n[1][1];
+  var i = t.invertX(e[0][0]) - n[0][0], s = t.invertX(e[1][0]) - n[1][0], r = t.invertY(e[0][1]) - n[0][1], o = t.invertY(e[1][1]) - n[1][1];
   return t.translate(
-    i > s ? (s + i) / 2 : Math.min(0, s) || Math.max(0, i),
+    s > i ? (i + s) / 2 : Math.min(0, i) || Math.max(0, s),
     o > r ? (r + o) / 2 : Math.min(0, r) || Math.max(0, o)
   );
 }
 function Ea() {
-  var t = ba, e = _a, n = $a, s = Ma, i = ka, r = [0, 1 / 0], o = [[-1 / 0, -1 / 0], [1 / 0, 1 / 0]], a = 250, c = fi, h = Pe("start", "zoom", "end"), l, f, p, d = 500, w = 150, _ = 0, M = 10;
+  var t = ba, e = _a, n = $a, i = Ma, s = ka, r = [0, 1 / 0], o = [[-1 / 0, -1 / 0], [1 / 0, 1 / 0]], a = 250, c = fs, h = Pe("start", "zoom", "end"), l, f, p, d = 500, w = 150, _ = 0, M = 10;
   function y(u) {
-    u.property("__zoom", gn).on("wheel.zoom", Lt, { passive: !1 }).on("mousedown.zoom", Rt).on("dblclick.zoom", Pt).filter(i).on("touchstart.zoom", vs).on("touchmove.zoom", xs).on("touchend.zoom touchcancel.zoom", bs).style("-webkit-tap-highlight-color", "rgba(0,0,0,0)");
+    u.property("__zoom", gn).on("wheel.zoom", Lt, { passive: !1 }).on("mousedown.zoom", Rt).on("dblclick.zoom", Pt).filter(s).on("touchstart.zoom", vi).on("touchmove.zoom", xi).on("touchend.zoom touchcancel.zoom", bi).style("-webkit-tap-highlight-color", "rgba(0,0,0,0)");
   }
   y.transform = function(u, v, m, x) {
     var b = u.selection ? u.selection() : u;
@@ -2632,12 +2632,12 @@ function Ea() {
   };
   function Lt(u, ...v) {
     if (!t.apply(this, arguments)) return;
-    var m = I(this, v).event(u), x = this.__zoom, b = Math.max(r[0], Math.min(r[1], x.k * Math.pow(2, s.apply(this, arguments)))), $ = at(u);
+    var m = I(this, v).event(u), x = this.__zoom, b = Math.max(r[0], Math.min(r[1], x.k * Math.pow(2, i.apply(this, arguments)))), $ = at(u);
     if (m.wheel)
       (m.mouse[0][0] !== $[0] || m.mouse[0][1] !== $[1]) && (m.mouse[1] = x.invert(m.mouse[0] = $)), clearTimeout(m.wheel);
     else {
       if (x.k === b) return;
-      m.mouse = [$, x.invert($)], Kt(this), m.start();
+      m.mouse = [$, x.invert($)], Yt(this), m.start();
     }
     kt(u), m.wheel = setTimeout(E, w), m.zoom("mouse", n(T(S(x, b), m.mouse[0], m.mouse[1]), m.extent, o));
     function E() {
@@ -2647,7 +2647,7 @@ function Ea() {
   function Rt(u, ...v) {
     if (p || !t.apply(this, arguments)) return;
     var m = u.currentTarget, x = I(this, v, !0).event(u), b = F(u.view).on("mousemove.zoom", N, !0).on("mouseup.zoom", V, !0), $ = at(u, m), E = u.clientX, q = u.clientY;
-    oo(u.view), pe(u), x.mouse = [$, this.__zoom.invert($)], Kt(this), x.start();
+    oo(u.view), pe(u), x.mouse = [$, this.__zoom.invert($)], Yt(this), x.start();
     function N(z) {
       if (kt(z), !x.moved) {
         var P = z.clientX - E, G = z.clientY - q;
@@ -2665,17 +2665,17 @@ function Ea() {
       kt(u), a > 0 ? F(this).transition().duration(a).call(A, E, x, u) : F(this).call(y.transform, E, x, u);
     }
   }
-  function vs(u, ...v) {
+  function vi(u, ...v) {
     if (t.apply(this, arguments)) {
       var m = u.touches, x = m.length, b = I(this, v, u.changedTouches.length === x).event(u), $, E, q, N;
       for (pe(u), E = 0; E < x; ++E)
         q = m[E], N = at(q, this), N = [N, this.__zoom.invert(N), q.identifier], b.touch0 ? !b.touch1 && b.touch0[2] !== N[2] && (b.touch1 = N, b.taps = 0) : (b.touch0 = N, $ = !0, b.taps = 1 + !!l);
       l && (l = clearTimeout(l)), $ && (b.taps < 2 && (f = N[0], l = setTimeout(function() {
         l = null;
-      }, d)), Kt(this), b.start());
+      }, d)), Yt(this), b.start());
     }
   }
-  function xs(u, ...v) {
+  function xi(u, ...v) {
     if (this.__zooming) {
       var m = I(this, v).event(u), x = u.changedTouches, b = x.length, $, E, q, N;
       for (kt(u), $ = 0; $ < b; ++$)
@@ -2688,7 +2688,7 @@ function Ea() {
       m.zoom("touch", n(T(E, q, N), m.extent, o));
     }
   }
-  function bs(u, ...v) {
+  function bi(u, ...v) {
     if (this.__zooming) {
       var m = I(this, v).event(u), x = u.changedTouches, b = x.length, $, E;
       for (pe(u), p && clearTimeout(p), p = setTimeout(function() {
@@ -2703,11 +2703,11 @@ function Ea() {
     }
   }
   return y.wheelDelta = function(u) {
-    return arguments.length ? (s = typeof u == "function" ? u : Ht(+u), y) : s;
+    return arguments.length ? (i = typeof u == "function" ? u : Ht(+u), y) : i;
   }, y.filter = function(u) {
     return arguments.length ? (t = typeof u == "function" ? u : Ht(!!u), y) : t;
   }, y.touchable = function(u) {
-    return arguments.length ? (i = typeof u == "function" ? u : Ht(!!u), y) : i;
+    return arguments.length ? (s = typeof u == "function" ? u : Ht(!!u), y) : s;
   }, y.extent = function(u) {
     return arguments.length ? (e = typeof u == "function" ? u : Ht([[+u[0][0], +u[0][1]], [+u[1][0], +u[1][1]]]), y) : e;
   }, y.scaleExtent = function(u) {
@@ -2731,15 +2731,15 @@ function Ea() {
 }
 const me = 110, wn = 11, yn = 40;
 class Aa {
-  constructor(e, n, s) {
-    this.field = e, this.held = n, this.options = s, this.canvas.tabIndex = 0, this.canvas.setAttribute("role", "img"), this.canvas.setAttribute(
+  constructor(e, n, i) {
+    this.field = e, this.held = n, this.options = i, this.canvas.tabIndex = 0, this.canvas.setAttribute("role", "img"), this.canvas.setAttribute(
       "aria-label",
-      `${s.label}: ${e.rows} by ${e.columns} attention weights. Arrow keys move, plus and minus zoom.`
-    ), this.element.append(this.canvas), this.zoom = Ea().on("zoom", (i) => {
-      this.transform = i.transform, this.redraw();
-    }), this.canvas.addEventListener("pointermove", (i) => this.point(i)), this.canvas.addEventListener("pointerleave", () => this.move(null)), this.canvas.addEventListener("click", () => {
+      `${i.label}: ${e.rows} by ${e.columns} attention weights. Arrow keys move, plus and minus zoom.`
+    ), this.element.append(this.canvas), this.zoom = Ea().on("zoom", (s) => {
+      this.transform = s.transform, this.redraw();
+    }), this.canvas.addEventListener("pointermove", (s) => this.point(s)), this.canvas.addEventListener("pointerleave", () => this.move(null)), this.canvas.addEventListener("click", () => {
       this.at && this.options.hold(this.held = this.held === this.at[0] ? null : this.at[0]), this.redraw();
-    }), this.canvas.addEventListener("keydown", (i) => this.key(i)), this.canvas.addEventListener("dblclick", (i) => i.stopPropagation());
+    }), this.canvas.addEventListener("keydown", (s) => this.key(s)), this.canvas.addEventListener("dblclick", (s) => s.stopPropagation());
   }
   element = g("div", { class: "matrix" });
   canvas = g("canvas");
@@ -2756,10 +2756,10 @@ class Aa {
   show() {
     const e = this.element.getBoundingClientRect();
     this.width = Math.max(240, e.width), this.height = Math.max(240, e.height);
-    const { field: n } = this, s = [this.width - me - 12, this.height - this.margin.top - 12];
-    this.base = Math.min(s[0] / n.columns, s[1] / n.rows, 34), this.margin.left = Math.max(me, (this.width - n.columns * this.base) / 2);
-    const i = Math.max(1, yn / this.base);
-    this.zoom.extent([[0, 0], [this.width, this.height]]).scaleExtent([1, i]).translateExtent([[0, 0], [this.width, this.height]]), F(this.canvas).call(this.zoom).on("dblclick.zoom", null), this.draw();
+    const { field: n } = this, i = [this.width - me - 12, this.height - this.margin.top - 12];
+    this.base = Math.min(i[0] / n.columns, i[1] / n.rows, 34), this.margin.left = Math.max(me, (this.width - n.columns * this.base) / 2);
+    const s = Math.max(1, yn / this.base);
+    this.zoom.extent([[0, 0], [this.width, this.height]]).scaleExtent([1, s]).translateExtent([[0, 0], [this.width, this.height]]), F(this.canvas).call(this.zoom).on("dblclick.zoom", null), this.draw();
   }
   /** Something new has come: draw again. */
   redrawn() {
@@ -2770,9 +2770,9 @@ class Aa {
     return this.base * this.transform.k;
   }
   /** Bring a cell into the middle at a size at which it can be read. */
-  goTo(e, n, s = 24) {
-    const i = Math.max(1, s / this.base), r = this.width / 2 - i * (this.margin.left + (n + 0.5) * this.base), o = this.height / 2 - i * (this.margin.top + (e + 0.5) * this.base);
-    this.at = [e, n], F(this.canvas).call((a) => this.zoom.transform(a, qt.translate(r, o).scale(i))), this.tell();
+  goTo(e, n, i = 24) {
+    const s = Math.max(1, i / this.base), r = this.width / 2 - s * (this.margin.left + (n + 0.5) * this.base), o = this.height / 2 - s * (this.margin.top + (e + 0.5) * this.base);
+    this.at = [e, n], F(this.canvas).call((a) => this.zoom.transform(a, qt.translate(r, o).scale(s))), this.tell();
   }
   place() {
     return {
@@ -2781,7 +2781,7 @@ class Aa {
     };
   }
   point(e) {
-    const n = this.canvas.getBoundingClientRect(), { x: s, y: i } = this.place(), [r, o] = [e.clientX - n.left, e.clientY - n.top], [a, c] = [Math.floor((o - i) / this.cell), Math.floor((r - s) / this.cell)], h = a >= 0 && c >= 0 && a < this.field.rows && c < this.field.columns;
+    const n = this.canvas.getBoundingClientRect(), { x: i, y: s } = this.place(), [r, o] = [e.clientX - n.left, e.clientY - n.top], [a, c] = [Math.floor((o - s) / this.cell), Math.floor((r - i) / this.cell)], h = a >= 0 && c >= 0 && a < this.field.rows && c < this.field.columns;
     this.move(h && r > this.margin.left && o > this.margin.top ? [a, c] : null);
   }
   move(e) {
@@ -2789,25 +2789,25 @@ class Aa {
   }
   tell() {
     if (!this.at) return;
-    const [e, n] = this.at, s = this.field.value(e, n), i = `${R(this.field.name(e))} → ${R(this.field.columnName(n))}`, r = this.field.rows > 64 ? ` (${e}, ${n})` : "";
-    this.options.say(`${i}${r}: ${s === null ? "zoom in to read it" : H(s, 7)}`);
+    const [e, n] = this.at, i = this.field.value(e, n), s = `${R(this.field.name(e))} → ${R(this.field.columnName(n))}`, r = this.field.rows > 64 ? ` (${e}, ${n})` : "";
+    this.options.say(`${s}${r}: ${i === null ? "zoom in to read it" : H(i, 7)}`);
   }
   key(e) {
-    const s = {
+    const i = {
       ArrowUp: [-1, 0],
       ArrowDown: [1, 0],
       ArrowLeft: [0, -1],
       ArrowRight: [0, 1]
     }[e.key];
-    if (s && !e.altKey) {
-      const [i, r] = this.at ?? [0, -1 + (s[1] === 0 ? 1 : 0)], o = e.shiftKey ? 10 : 1, a = [
-        Math.max(0, Math.min(this.field.rows - 1, i + o * s[0])),
-        Math.max(0, Math.min(this.field.columns - 1, r + o * s[1]))
+    if (i && !e.altKey) {
+      const [s, r] = this.at ?? [0, -1 + (i[1] === 0 ? 1 : 0)], o = e.shiftKey ? 10 : 1, a = [
+        Math.max(0, Math.min(this.field.rows - 1, s + o * i[0])),
+        Math.max(0, Math.min(this.field.columns - 1, r + o * i[1]))
       ];
       this.cell >= wn && this.transform.k > 1 ? this.goTo(...a, this.cell) : this.move(a);
     } else if (e.key === "+" || e.key === "=") this.scale(1.6);
     else if (e.key === "-") this.scale(1 / 1.6);
-    else if (e.key === "0") F(this.canvas).call((i) => this.zoom.transform(i, qt));
+    else if (e.key === "0") F(this.canvas).call((s) => this.zoom.transform(s, qt));
     else if (e.key === "Enter" && this.at) this.options.hold(this.held = this.at[0]);
     else return;
     e.preventDefault(), e.stopPropagation(), this.redraw();
@@ -2820,59 +2820,59 @@ class Aa {
     F(this.canvas).call((n) => this.zoom.scaleBy(n, e));
   }
   draw() {
-    const e = Sn(this.canvas, this.width, this.height), { field: n, margin: s, cell: i } = this, { x: r, y: o } = this.place(), [a, c, h] = [$t("--ink"), $t("--faint"), $t("--ground")];
-    e.fillStyle = h, e.fillRect(0, 0, this.width, this.height), e.save(), e.beginPath(), e.rect(s.left, s.top, this.width - s.left, this.height - s.top), e.clip(), e.translate(r, o);
+    const e = Sn(this.canvas, this.width, this.height), { field: n, margin: i, cell: s } = this, { x: r, y: o } = this.place(), [a, c, h] = [$t("--ink"), $t("--faint"), $t("--ground")];
+    e.fillStyle = h, e.fillRect(0, 0, this.width, this.height), e.save(), e.beginPath(), e.rect(i.left, i.top, this.width - i.left, this.height - i.top), e.clip(), e.translate(r, o);
     const l = {
-      x: Math.max(0, (s.left - r) / i),
-      y: Math.max(0, (s.top - o) / i),
-      columns: (this.width - s.left) / i,
-      rows: (this.height - s.top) / i,
-      cell: i
+      x: Math.max(0, (i.left - r) / s),
+      y: Math.max(0, (i.top - o) / s),
+      columns: (this.width - i.left) / s,
+      rows: (this.height - i.top) / s,
+      cell: s
     };
-    e.translate(l.x * i, l.y * i), n.draw(e, l), e.translate(-l.x * i, -l.y * i), e.strokeStyle = c, e.lineWidth = 1, e.strokeRect(0, 0, n.columns * i, n.rows * i);
+    e.translate(l.x * s, l.y * s), n.draw(e, l), e.translate(-l.x * s, -l.y * s), e.strokeStyle = c, e.lineWidth = 1, e.strokeRect(0, 0, n.columns * s, n.rows * s);
     const f = (p, d) => {
-      e.strokeStyle = d, e.strokeRect(0, p * i, n.columns * i, Math.max(1, i));
+      e.strokeStyle = d, e.strokeRect(0, p * s, n.columns * s, Math.max(1, s));
     };
-    this.held !== null && this.held < n.rows && f(this.held, pt.query), this.at && (e.globalAlpha = 0.5, f(this.at[0], c), e.strokeRect(this.at[1] * i, 0, Math.max(1, i), n.rows * i), e.globalAlpha = 1, e.lineWidth = 2, e.strokeStyle = pt.query, e.strokeRect(this.at[1] * i, this.at[0] * i, Math.max(2, i), Math.max(2, i))), e.restore(), this.names(e, r, o, a, c);
+    this.held !== null && this.held < n.rows && f(this.held, pt.query), this.at && (e.globalAlpha = 0.5, f(this.at[0], c), e.strokeRect(this.at[1] * s, 0, Math.max(1, s), n.rows * s), e.globalAlpha = 1, e.lineWidth = 2, e.strokeStyle = pt.query, e.strokeRect(this.at[1] * s, this.at[0] * s, Math.max(2, s), Math.max(2, s))), e.restore(), this.names(e, r, o, a, c);
   }
-  names(e, n, s, i, r) {
+  names(e, n, i, s, r) {
     const { field: o, margin: a, cell: c } = this;
     e.font = `${Math.max(9, Math.min(13, c * 0.72))}px ${$t("--font")}`, e.textBaseline = "middle";
     const h = c >= wn, l = h ? 1 : qa(60 / c), f = (d, w) => h ? ge(R(d)) : w.toLocaleString("en"), p = (d, w) => Math.max(0, Math.ceil((d - w) / c / l) * l);
     e.textAlign = "right";
-    for (let d = p(a.top, s + c / 2); d < o.rows; d += l) {
-      const w = s + (d + 0.5) * c;
+    for (let d = p(a.top, i + c / 2); d < o.rows; d += l) {
+      const w = i + (d + 0.5) * c;
       if (w > this.height) break;
       const _ = this.at?.[0] === d || this.held === d;
-      e.fillStyle = _ ? pt.query : h ? i : r, e.fillText(f(o.name(d), d), a.left - 6, w);
+      e.fillStyle = _ ? pt.query : h ? s : r, e.fillText(f(o.name(d), d), a.left - 6, w);
     }
     e.textAlign = "left";
     for (let d = p(a.left, n + c / 2); d < o.columns; d += l) {
       const w = n + (d + 0.5) * c;
       if (w > this.width) break;
-      e.fillStyle = this.at?.[1] === d ? pt.query : h ? i : r, e.save(), e.translate(w, a.top - 6), e.rotate(-Math.PI / 2.6), e.fillText(f(o.columnName(d), d), 0, 0), e.restore();
+      e.fillStyle = this.at?.[1] === d ? pt.query : h ? s : r, e.save(), e.translate(w, a.top - 6), e.rotate(-Math.PI / 2.6), e.fillText(f(o.columnName(d), d), 0, 0), e.restore();
     }
   }
   /** The whole map as an SVG of rectangles, where it is small enough to be one. */
   svg() {
     const { field: e, margin: n } = this;
     if (e.rows * e.columns > 4e4) throw new Error("more than 40,000 cells: export PNG or CSV instead");
-    const s = 18, i = [n.left + e.columns * s + 12, n.top + e.rows * s + 12], r = [
-      `<svg xmlns="http://www.w3.org/2000/svg" width="${i[0]}" height="${i[1]}" font-family="sans-serif" font-size="12">`
+    const i = 18, s = [n.left + e.columns * i + 12, n.top + e.rows * i + 12], r = [
+      `<svg xmlns="http://www.w3.org/2000/svg" width="${s[0]}" height="${s[1]}" font-family="sans-serif" font-size="12">`
     ];
     for (let o = 0; o < e.rows; o++) {
       r.push(
-        `<text x="${n.left - 6}" y="${n.top + (o + 0.5) * s + 4}" text-anchor="end">${Me(ge(R(e.name(o))))}</text>`
+        `<text x="${n.left - 6}" y="${n.top + (o + 0.5) * i + 4}" text-anchor="end">${Me(ge(R(e.name(o))))}</text>`
       );
       for (let a = 0; a < e.columns; a++) {
         const c = e.value(o, a) ?? 0, h = e.peak ? Math.sqrt(Math.max(0, c / e.peak)) : 0;
         r.push(
-          `<rect x="${n.left + a * s}" y="${n.top + o * s}" width="${s - 0.5}" height="${s - 0.5}" fill="#08519c" fill-opacity="${h.toFixed(3)}"/>`
+          `<rect x="${n.left + a * i}" y="${n.top + o * i}" width="${i - 0.5}" height="${i - 0.5}" fill="#08519c" fill-opacity="${h.toFixed(3)}"/>`
         );
       }
     }
     for (let o = 0; o < e.columns; o++) {
-      const a = `${n.left + (o + 0.6) * s} ${n.top - 6}`;
+      const a = `${n.left + (o + 0.6) * i} ${n.top - 6}`;
       r.push(`<text transform="translate(${a}) rotate(-60)">${Me(ge(R(e.columnName(o))))}</text>`);
     }
     return r.join(`
@@ -2882,7 +2882,7 @@ class Aa {
   }
   png() {
     return new Promise(
-      (e, n) => this.canvas.toBlob((s) => s ? e(s) : n(new Error("the picture is too large")))
+      (e, n) => this.canvas.toBlob((i) => i ? e(i) : n(new Error("the picture is too large")))
     );
   }
 }
@@ -2894,14 +2894,14 @@ function qa(t) {
   return [1, 2, 5, 10].map((n) => n * e).find((n) => n >= t) ?? 10 * e;
 }
 function vn(t, e) {
-  const n = [], s = [];
-  return t.words.forEach((i, r) => {
+  const n = [], i = [];
+  return t.words.forEach((s, r) => {
     if (e.hide && t.special[r]) return;
-    e.merge && t.joined[r] && s.length > 0 && s[s.length - 1].includes(r - 1) ? (n[n.length - 1] += i, s[s.length - 1].push(r)) : (n.push(i), s.push([r]));
-  }), { names: n, members: s, picture: t.picture };
+    e.merge && t.joined[r] && i.length > 0 && i[i.length - 1].includes(r - 1) ? (n[n.length - 1] += s, i[i.length - 1].push(r)) : (n.push(s), i.push([r]));
+  }), { names: n, members: i, picture: t.picture };
 }
-function ws(t, e, n, s, i = null) {
-  const r = n.words.length, o = vn(e, s), a = vn(n, s), c = a.members.length, h = new Float32Array(o.members.length * c);
+function wi(t, e, n, i, s = null) {
+  const r = n.words.length, o = vn(e, i), a = vn(n, i), c = a.members.length, h = new Float32Array(o.members.length * c);
   let l = 0;
   return o.members.forEach((f, p) => {
     let d = 0;
@@ -2911,24 +2911,24 @@ function ws(t, e, n, s, i = null) {
       M /= f.length, d += M, h[p * c + _] = M;
     }), a.members.forEach((w, _) => {
       let M = h[p * c + _];
-      s.hide && d > 0 && (M /= d), i && (M *= w.reduce((y, S) => y + i[S], 0) / w.length), h[p * c + _] = M, M > l && (l = M);
+      i.hide && d > 0 && (M /= d), s && (M *= w.reduce((y, S) => y + s[S], 0) / w.length), h[p * c + _] = M, M > l && (l = M);
     });
   }), { values: h, rows: o, columns: a, peak: l };
 }
 function Sa(t, e, n) {
-  const s = n.words.length;
-  let i = 0, r = 0;
+  const i = n.words.length;
+  let s = 0, r = 0;
   for (let o = 0; o < e.words.length; o++)
     if (!e.special[o]) {
       r++;
-      for (let a = 0; a < s; a++) n.special[a] && (i += t[o * s + a]);
+      for (let a = 0; a < i; a++) n.special[a] && (s += t[o * i + a]);
     }
-  return r ? i / r : 0;
+  return r ? s / r : 0;
 }
 const we = 64;
 class Na {
-  constructor(e, n, s, i) {
-    this.state = e, this.source = n, this.off = s, this.open = i, this.element.setAttribute("role", "grid"), this.element.setAttribute("aria-label", "all layers and heads");
+  constructor(e, n, i, s) {
+    this.state = e, this.source = n, this.off = i, this.open = s, this.element.setAttribute("role", "grid"), this.element.setAttribute("aria-label", "all layers and heads");
   }
   element = g("div", { class: "model" });
   stopped = !1;
@@ -2939,59 +2939,59 @@ class Na {
     this.stopped = !0;
   }
   async fill() {
-    const { sequence: e } = this.state.now, { maps: n } = this.state.scene.sequences[e], s = [];
-    n.forEach((i, r) => {
+    const { sequence: e } = this.state.now, { maps: n } = this.state.scene.sequences[e], i = [];
+    n.forEach((s, r) => {
       const o = g("div", { class: "layer" });
-      o.setAttribute("role", "row"), o.append(g("span", { class: "name", text: i.name }));
-      for (let a = 0; a < i.heads; a++) {
+      o.setAttribute("role", "row"), o.append(g("span", { class: "name", text: s.name }));
+      for (let a = 0; a < s.heads; a++) {
         const c = g("button", { class: "thumb" });
         c.type = "button", c.setAttribute("role", "gridcell");
-        const h = [`${i.name}, head ${a}`];
-        i.entropy && h.push(`entropy ${H(i.entropy[a], 2)}`), i.distance && h.push(`looks ${H(i.distance[a], 1)} tokens far`), c.title = h.join(" · "), c.setAttribute("aria-label", h.join(", "));
+        const h = [`${s.name}, head ${a}`];
+        s.entropy && h.push(`entropy ${H(s.entropy[a], 2)}`), s.distance && h.push(`looks ${H(s.distance[a], 1)} tokens far`), c.title = h.join(" · "), c.setAttribute("aria-label", h.join(", "));
         const l = this.state.now;
-        l.map === r && l.head === a && c.setAttribute("aria-current", "true"), c.classList.toggle("off", this.off.get(i.name)?.has(a) ?? !1);
+        l.map === r && l.head === a && c.setAttribute("aria-current", "true"), c.classList.toggle("off", this.off.get(s.name)?.has(a) ?? !1);
         const f = g("canvas");
-        f.width = f.height = we, c.append(f, g("span", { class: "number", text: String(a) })), c.addEventListener("click", () => this.open({ sequence: e, map: r, head: a })), c.addEventListener("keydown", (p) => Ta(p, c)), o.append(c), s.push(() => this.thumb(f, { sequence: e, map: r, head: a }));
+        f.width = f.height = we, c.append(f, g("span", { class: "number", text: String(a) })), c.addEventListener("click", () => this.open({ sequence: e, map: r, head: a })), c.addEventListener("keydown", (p) => Ta(p, c)), o.append(c), i.push(() => this.thumb(f, { sequence: e, map: r, head: a }));
       }
       this.element.append(o);
     });
-    for (const i of s) {
+    for (const s of i) {
       if (this.stopped) return;
-      await i().catch(() => {
+      await s().catch(() => {
       });
     }
   }
   async thumb(e, n) {
-    const s = this.state.axes(n);
-    let [i, r] = [s.queries.words.length, s.keys.words.length], o;
-    if (this.source.live && Math.max(i, r) > nt) {
-      const f = Math.ceil(Math.log2(Math.max(i, r) / nt));
-      ({ rows: i, columns: r, values: o } = await this.source.tile({ ...n, level: f, row: 0, column: 0, pool: "max" }));
+    const i = this.state.axes(n);
+    let [s, r] = [i.queries.words.length, i.keys.words.length], o;
+    if (this.source.live && Math.max(s, r) > nt) {
+      const f = Math.ceil(Math.log2(Math.max(s, r) / nt));
+      ({ rows: s, columns: r, values: o } = await this.source.tile({ ...n, level: f, row: 0, column: 0, pool: "max" }));
     } else {
-      const { merge: f, hide: p } = this.state.now, d = ws(await this.source.weights(n), s.queries, s.keys, { merge: f, hide: p });
-      [i, r, o] = [d.rows.names.length, d.columns.names.length, d.values];
+      const { merge: f, hide: p } = this.state.now, d = wi(await this.source.weights(n), i.queries, i.keys, { merge: f, hide: p });
+      [s, r, o] = [d.rows.names.length, d.columns.names.length, d.values];
     }
-    if (!i || !r) return;
-    const a = new OffscreenCanvas(r, i);
-    a.getContext("2d").putImageData(Ie(o, i, r, 1), 0, 0);
-    const h = e.getContext("2d"), l = Math.min(we / r, we / i);
-    h.imageSmoothingEnabled = l < 1, h.drawImage(a, 0, 0, r * l, i * l);
+    if (!s || !r) return;
+    const a = new OffscreenCanvas(r, s);
+    a.getContext("2d").putImageData(Ie(o, s, r, 1), 0, 0);
+    const h = e.getContext("2d"), l = Math.min(we / r, we / s);
+    h.imageSmoothingEnabled = l < 1, h.drawImage(a, 0, 0, r * l, s * l);
   }
 }
 function Ta(t, e) {
-  const n = e.parentElement, s = [...n.children].indexOf(e), r = {
+  const n = e.parentElement, i = [...n.children].indexOf(e), r = {
     ArrowLeft: e.previousElementSibling,
     ArrowRight: e.nextElementSibling,
-    ArrowUp: n.previousElementSibling?.children[s],
-    ArrowDown: n.nextElementSibling?.children[s]
+    ArrowUp: n.previousElementSibling?.children[i],
+    ArrowDown: n.nextElementSibling?.children[i]
   }[t.key];
   r instanceof HTMLButtonElement && (t.preventDefault(), t.stopPropagation(), r.focus());
 }
 function Ca(t) {
   const e = t.columns.names.length, n = [["", ...t.columns.names].map(xn).join(",")];
-  return t.rows.names.forEach((s, i) => {
-    const r = Array.from(t.values.subarray(i * e, (i + 1) * e), (o) => o.toPrecision(9));
-    n.push([xn(s), ...r].join(","));
+  return t.rows.names.forEach((i, s) => {
+    const r = Array.from(t.values.subarray(s * e, (s + 1) * e), (o) => o.toPrecision(9));
+    n.push([xn(i), ...r].join(","));
   }), n.join(`\r
 `) + `\r
 `;
@@ -3001,22 +3001,22 @@ function xn(t) {
   return /[",\r\n]/.test(e) ? `"${e.replace(/"/g, '""')}"` : e;
 }
 function ye(t, e, n = "text/plain") {
-  const s = typeof t == "string" ? new Blob([t], { type: n }) : t, i = g("a");
-  i.href = URL.createObjectURL(s), i.download = e, i.click(), setTimeout(() => URL.revokeObjectURL(i.href), 1e4);
+  const i = typeof t == "string" ? new Blob([t], { type: n }) : t, s = g("a");
+  s.href = URL.createObjectURL(i), s.download = e, s.click(), setTimeout(() => URL.revokeObjectURL(s.href), 1e4);
 }
 async function za(t) {
   const e = new Image();
   e.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(t)}`, await e.decode();
   const n = g("canvas");
   n.width = 2 * e.width, n.height = 2 * e.height;
-  const s = n.getContext("2d");
-  return s.fillStyle = "#ffffff", s.fillRect(0, 0, n.width, n.height), s.drawImage(e, 0, 0, n.width, n.height), new Promise(
-    (i, r) => n.toBlob((o) => o ? i(o) : r(new Error("the picture is too large")))
+  const i = n.getContext("2d");
+  return i.fillStyle = "#ffffff", i.fillRect(0, 0, n.width, n.height), i.drawImage(e, 0, 0, n.width, n.height), new Promise(
+    (s, r) => n.toBlob((o) => o ? s(o) : r(new Error("the picture is too large")))
   );
 }
 const Bt = 400;
-function Ia(t, e, n, s, i, r) {
-  const o = t.query.length, a = R(i.words[s]), c = g("p", { class: "intro" });
+function Ia(t, e, n, i, s, r) {
+  const o = t.query.length, a = R(s.words[i]), c = g("p", { class: "intro" });
   c.append(
     g("b", { text: a }),
     ` asks, in ${e.name}, head ${n}. Its query q has ${o} numbers; each word has a key k and a value v.`
@@ -3075,19 +3075,19 @@ function La(t) {
   return e.textContent = H(t, 4), e.classList.add("weight"), e.style.setProperty("--share", t.toFixed(4)), e;
 }
 function bn(t, e, n) {
-  const s = g("canvas", { class: "strip" });
-  s.width = t, s.height = 1, s.setAttribute("role", "img"), s.setAttribute("aria-label", `${t} numbers from ${H(Math.min(..._n(t, e)), 3)} to ${H(Math.max(..._n(t, e)), 3)}`);
-  const i = s.getContext("2d");
-  if (!i) return s;
+  const i = g("canvas", { class: "strip" });
+  i.width = t, i.height = 1, i.setAttribute("role", "img"), i.setAttribute("aria-label", `${t} numbers from ${H(Math.min(..._n(t, e)), 3)} to ${H(Math.max(..._n(t, e)), 3)}`);
+  const s = i.getContext("2d");
+  if (!s) return i;
   const r = new ImageData(t, 1), o = Zn(Wn(), !0);
   for (let a = 0; a < t; a++) {
     const c = Math.round(127.5 + 127.5 * Math.max(-1, Math.min(1, e(a) / (n || 1))));
     r.data.set(o.subarray(4 * c, 4 * c + 4), 4 * a);
   }
-  return i.putImageData(r, 0, 0), s;
+  return s.putImageData(r, 0, 0), i;
 }
 function _n(t, e) {
-  return Array.from({ length: t }, (n, s) => e(s));
+  return Array.from({ length: t }, (n, i) => e(i));
 }
 const Ra = 1024, Mn = { lines: "Lines", matrix: "Matrix", model: "Model", steps: "Steps" }, Pa = [
   ["1 2 3 4", "lines, matrix, model, steps"],
@@ -3103,8 +3103,8 @@ const Ra = 1024, Mn = { lines: "Lines", matrix: "Matrix", model: "Model", steps:
   ["Esc", "let the word go"]
 ];
 class Oa {
-  constructor(e, n, s, i = {}) {
-    this.scene = n, this.source = s, this.state = new Ss(n, i), e.classList.add("clearhead"), Cs(e), this.told.setAttribute("aria-live", "polite"), this.notes.setAttribute("role", "note"), this.stage.setAttribute("tabindex", "-1");
+  constructor(e, n, i, s = {}) {
+    this.scene = n, this.source = i, this.state = new Si(n, s), e.classList.add("clearhead"), Ci(e), this.told.setAttribute("aria-live", "polite"), this.notes.setAttribute("role", "note"), this.stage.setAttribute("tabindex", "-1");
     const r = g("p", {
       class: "caution",
       text: "Weights tell where a head reads. They do not tell why the model answers as it does: a head that looks hard may not matter."
@@ -3128,32 +3128,32 @@ class Oa {
     this.controls(), this.drawAnswer();
     const { now: n } = this.state;
     this.shown.forEach((r) => r.model?.stop()), this.shown = [], this.stage.setAttribute("aria-busy", "true");
-    const s = [], i = n.beside && n.view !== "model" ? [n, n.beside] : [n];
+    const i = [], s = n.beside && n.view !== "model" ? [n, n.beside] : [n];
     try {
-      for (const r of i) s.push(await this.panel(r, i.length > 1));
+      for (const r of s) i.push(await this.panel(r, s.length > 1));
     } catch (r) {
-      s.push(g("p", { class: "fault", text: r instanceof Error ? r.message : String(r) }));
+      i.push(g("p", { class: "fault", text: r instanceof Error ? r.message : String(r) }));
     }
-    e === this.turn && (this.stage.replaceChildren(...s), this.stage.classList.toggle("two", s.length > 1), this.stage.removeAttribute("aria-busy"), this.shown.forEach((r) => (r.lines?.show(), r.matrix?.show(), r.model?.show())), this.note());
+    e === this.turn && (this.stage.replaceChildren(...i), this.stage.classList.toggle("two", i.length > 1), this.stage.removeAttribute("aria-busy"), this.shown.forEach((r) => (r.lines?.show(), r.matrix?.show(), r.model?.show())), this.note());
   }
   async panel(e, n) {
-    const { now: s } = this.state, r = `${this.state.map(e).name}, head ${e.head}`, o = g("section", { class: "panel", label: r });
+    const { now: i } = this.state, r = `${this.state.map(e).name}, head ${e.head}`, o = g("section", { class: "panel", label: r });
     n && o.append(this.besideTitle(e, r));
     const a = {
       say: (c) => this.told.textContent = c,
       hold: (c) => this.state.set({ query: c }),
       label: r
     };
-    if (s.view === "model") {
+    if (i.view === "model") {
       const c = new Na(this.state, this.source, this.off, (h) => this.state.set({ ...h, view: "matrix" }));
       this.shown.push({ grid: null, model: c }), o.append(c.element);
-    } else if (s.view === "steps")
+    } else if (i.view === "steps")
       o.append(await this.steps(e));
-    else if (s.view === "lines") {
-      const c = await this.grid(e), h = new Mi(c, s.query, a);
+    else if (i.view === "lines") {
+      const c = await this.grid(e), h = new Ms(c, i.query, a);
       this.shown.push({ grid: c, lines: h }), o.append(h.element);
     } else {
-      const { grid: c, field: h } = await this.field(e), l = new Aa(h, s.query, a);
+      const { grid: c, field: h } = await this.field(e), l = new Aa(h, i.query, a);
       this.shown.push({ grid: c, matrix: l }), o.append(l.element);
     }
     return o;
@@ -3164,38 +3164,38 @@ class Oa {
   }
   async grid(e) {
     if (this.isLarge(e)) throw new Error("lines are for up to 1,024 tokens: the matrix shows all of them (press 2)");
-    const { merge: n, hide: s, moved: i } = this.state.now, r = this.state.axes(e), [o, a] = await Promise.all([
+    const { merge: n, hide: i, moved: s } = this.state.now, r = this.state.axes(e), [o, a] = await Promise.all([
       this.source.weights(e),
-      i ? this.source.norms(e) : Promise.resolve(null)
+      s ? this.source.norms(e) : Promise.resolve(null)
     ]);
-    return ws(o, r.queries, r.keys, { merge: n, hide: s }, a);
+    return wi(o, r.queries, r.keys, { merge: n, hide: i }, a);
   }
   async field(e) {
     if (!this.isLarge(e)) {
       const r = await this.grid(e);
-      return { grid: r, field: new xi(r) };
+      return { grid: r, field: new xs(r) };
     }
-    const n = this.state.axes(e), s = { rows: n.queries.words, columns: n.keys.words }, i = this.shown.length;
-    return { grid: null, field: new _i(this.source, e, s, this.pool, () => this.shown[i]?.matrix?.redrawn()) };
+    const n = this.state.axes(e), i = { rows: n.queries.words, columns: n.keys.words }, s = this.shown.length;
+    return { grid: null, field: new _s(this.source, e, i, this.pool, () => this.shown[s]?.matrix?.redrawn()) };
   }
   async steps(e) {
-    const { now: n } = this.state, s = this.state.axes(e), i = Math.min(n.query ?? Da(s.queries.special), s.queries.words.length - 1), r = rt("word", s.queries.words.map((a, c) => `${c} ${a}`), i, (a) => this.state.set({ query: a })), o = await this.source.step(e, i);
+    const { now: n } = this.state, i = this.state.axes(e), s = Math.min(n.query ?? Da(i.queries.special), i.queries.words.length - 1), r = rt("word", i.queries.words.map((a, c) => `${c} ${a}`), s, (a) => this.state.set({ query: a })), o = await this.source.step(e, s);
     if (!o) {
       const a = this.source.live ? "This attention is not a product of queries and keys alone: its steps cannot be told this way." : "This page carries the steps of some layers only: choose one of those, or open the live page.";
       return g("div", { class: "stepview" }, r, g("p", { class: "fault", text: a }));
     }
-    return g("div", {}, r, Ia(o, this.state.map(e), e.head, i, s.queries, s.keys));
+    return g("div", {}, r, Ia(o, this.state.map(e), e.head, s, i.queries, i.keys));
   }
   controls() {
-    const { now: e } = this.state, n = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.keep : void 0, s = this.scene.sequences[e.sequence], i = g("h1", { text: this.scene.title || "clearhead" }), r = g("span", { class: "modelname", text: this.scene.model }), o = g("div", { class: "tabs" });
+    const { now: e } = this.state, n = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.keep : void 0, i = this.scene.sequences[e.sequence], s = g("h1", { text: this.scene.title || "clearhead" }), r = g("span", { class: "modelname", text: this.scene.model }), o = g("div", { class: "tabs" });
     o.setAttribute("role", "tablist"), ve.forEach((l, f) => {
       const p = g("button", { text: Mn[l], title: `${Mn[l]} (${f + 1})` });
       p.type = "button", p.setAttribute("role", "tab"), p.setAttribute("aria-selected", String(e.view === l)), p.dataset.keep = l, p.addEventListener("click", () => this.state.set({ view: l })), o.append(p);
     });
     const a = g("div", { class: "bar" });
     if (this.scene.sequences.length > 1 && a.append(J("sequence", rt("input", this.scene.sequences.map((l) => l.label), e.sequence, (l) => this.state.set({ sequence: l })))), a.append(
-      J("layer", rt("layer", s.maps.map((l) => l.name), e.map, (l) => this.state.set({ map: l }))),
-      J("head", rt("head", kn(s.maps[e.map].heads), e.head, (l) => this.state.set({ head: l }))),
+      J("layer", rt("layer", i.maps.map((l) => l.name), e.map, (l) => this.state.set({ map: l }))),
+      J("head", rt("head", kn(i.maps[e.map].heads), e.head, (l) => this.state.set({ head: l }))),
       J("merge", dt("words", e.merge, "Pieces of a word as one: attention to it is their sum, from it their mean (w)", (l) => this.state.set({ merge: l }))),
       J("hide", dt("plain", e.hide, "Hide special tokens; what is left is made to add up to 1 again (p)", (l) => this.state.set({ hide: l }))),
       J("moved", dt("× moved", e.moved, "Each weight times the norm of what it moves, ‖value · W_O‖ (v)", (l) => this.state.set({ moved: l }))),
@@ -3203,28 +3203,28 @@ class Oa {
     ), this.isLarge(e) && a.append(J("pool", dt("mean", this.pool === "mean", "Cells show the mean of their weights, not the largest", (l) => {
       this.pool = l ? "mean" : "max", this.render();
     }))), this.source.live) {
-      const l = this.off.get(s.maps[e.map].name)?.has(e.head) ?? !1;
+      const l = this.off.get(i.maps[e.map].name)?.has(e.head) ?? !1;
       a.append(J("off", dt("head off", l, "Switch this head off and see what the model answers (o)", (f) => void this.switch(f))));
     }
     const c = g("details", { class: "help" }, g("summary", { text: "?", label: "keys" })), h = g("dl");
     for (const [l, f] of Pa) h.append(g("dt", { text: l }), g("dd", { text: f }));
-    c.append(h), this.head.replaceChildren(g("div", { class: "title" }, i, r, c), o, a), n && this.head.querySelector(`[data-keep="${CSS.escape(n)}"]`)?.focus();
+    c.append(h), this.head.replaceChildren(g("div", { class: "title" }, s, r, c), o, a), n && this.head.querySelector(`[data-keep="${CSS.escape(n)}"]`)?.focus();
   }
   besideTitle(e, n) {
     if (e !== this.state.now.beside) return g("h2", { text: n });
-    const { maps: s } = this.scene.sequences[e.sequence], i = (o) => this.state.set({ beside: { ...e, ...o } }), r = g("h2", { class: "bar" });
-    return this.scene.sequences.length > 1 && r.append(rt("input", this.scene.sequences.map((o) => o.label), e.sequence, (o) => i({ sequence: o }))), r.append(
-      rt("layer", s.map((o) => o.name), e.map, (o) => i({ map: o })),
-      rt("head", kn(s[e.map].heads), e.head, (o) => i({ head: o }))
+    const { maps: i } = this.scene.sequences[e.sequence], s = (o) => this.state.set({ beside: { ...e, ...o } }), r = g("h2", { class: "bar" });
+    return this.scene.sequences.length > 1 && r.append(rt("input", this.scene.sequences.map((o) => o.label), e.sequence, (o) => s({ sequence: o }))), r.append(
+      rt("layer", i.map((o) => o.name), e.map, (o) => s({ map: o })),
+      rt("head", kn(i[e.map].heads), e.head, (o) => s({ head: o }))
     ), r;
   }
   compare(e) {
-    const { now: n } = this.state, s = this.scene.sequences.length > 1 ? { ...n, sequence: (n.sequence + 1) % this.scene.sequences.length } : null, i = { sequence: n.sequence, map: n.map, head: (n.head + 1) % this.state.map().heads };
-    this.state.set({ beside: e ? s ? { sequence: s.sequence, map: n.map, head: n.head } : i : null });
+    const { now: n } = this.state, i = this.scene.sequences.length, s = i > 1 ? { sequence: (n.sequence + 1) % i, map: n.map, head: n.head } : { sequence: n.sequence, map: n.map, head: (n.head + 1) % this.state.map().heads };
+    this.state.set({ beside: e ? s : null });
   }
   async switch(e) {
-    const { now: n } = this.state, { name: s } = this.state.map(), i = this.off.get(s) ?? /* @__PURE__ */ new Set();
-    if (e ? i.add(n.head) : i.delete(n.head), i.size ? this.off.set(s, i) : this.off.delete(s), this.controls(), !this.off.size) {
+    const { now: n } = this.state, { name: i } = this.state.map(), s = this.off.get(i) ?? /* @__PURE__ */ new Set();
+    if (e ? s.add(n.head) : s.delete(n.head), s.size ? this.off.set(i, s) : this.off.delete(i), this.controls(), !this.off.size) {
       this.drawAnswer();
       return;
     }
@@ -3240,44 +3240,44 @@ class Oa {
   drawAnswer(e) {
     const n = this.scene.sequences[this.state.now.sequence].answer;
     if (this.answer.replaceChildren(), !n) return;
-    const s = (i, r, o) => {
-      const a = g("div", { class: `said ${o}` }, g("span", { class: "label", text: i }), g("span", { class: "text", text: r.text }));
+    const i = (s, r, o) => {
+      const a = g("div", { class: `said ${o}` }, g("span", { class: "label", text: s }), g("span", { class: "text", text: r.text }));
       if (r.score !== null) {
         const c = g("span", { class: "score", text: `${r.what} ${H(r.score, 4)}` });
         c.dataset.value = String(r.score), a.append(c);
       }
       this.answer.append(a);
     };
-    if (s("answer", n, "whole"), e) {
-      const i = [...this.off].map(([r, o]) => `${r}: ${[...o].join(", ")}`).join("; ");
-      s(`without ${i}`, e, "changed");
+    if (i("answer", n, "whole"), e) {
+      const s = [...this.off].map(([r, o]) => `${r}: ${[...o].join(", ")}`).join("; ");
+      i(`without ${s}`, e, "changed");
     }
   }
   note() {
     const { now: e } = this.state, n = [];
     if (e.merge && n.push("Pieces are merged: to a word the sum of its pieces, from a word their mean."), e.moved && n.push("Weights are scaled by the norm of the value they move; they no longer add up to 1."), this.notes.textContent = n.join(" "), e.hide && e.view !== "model" && e.view !== "steps" && !this.isLarge(e)) {
-      const i = this.state.axes();
+      const s = this.state.axes();
       this.source.weights(e).then((r) => {
-        const o = Sa(r, i.queries, i.keys);
+        const o = Sa(r, s.queries, s.keys);
         this.notes.textContent = `${n.join(" ")} Special tokens are hidden: ${H(100 * o, 1)} % of the attention went to them, and the rest is scaled up to 1.`.trim();
       });
     }
-    const s = this.shown[0]?.grid;
-    s && e.query !== null && e.query < s.rows.names.length && (this.told.textContent = Jn(s, e.query));
+    const i = this.shown[0]?.grid;
+    i && e.query !== null && e.query < i.rows.names.length && (this.told.textContent = Jn(i, e.query));
   }
   files() {
-    const e = g("div", { class: "files" }), n = (s, i) => {
-      const r = g("button", { text: s, title: `Save what is shown as ${s}` });
+    const e = g("div", { class: "files" }), n = (i, s) => {
+      const r = g("button", { text: i, title: `Save what is shown as ${i}` });
       r.type = "button", r.addEventListener("click", () => {
-        Promise.resolve().then(i).catch((o) => this.told.textContent = o.message);
+        Promise.resolve().then(s).catch((o) => this.told.textContent = o.message);
       }), e.append(r);
     };
     return n("SVG", () => ye(this.svg(), `${this.fileName()}.svg`, "image/svg+xml")), n("PNG", async () => {
-      const s = this.shown[0]?.matrix;
-      ye(s ? await s.png() : await za(this.svg()), `${this.fileName()}.png`);
+      const i = this.shown[0]?.matrix;
+      ye(i ? await i.png() : await za(this.svg()), `${this.fileName()}.png`);
     }), n("CSV", async () => {
-      const s = this.shown[0]?.grid ?? await this.grid(this.state.now);
-      ye(Ca(s), `${this.fileName()}.csv`, "text/csv");
+      const i = this.shown[0]?.grid ?? await this.grid(this.state.now);
+      ye(Ca(i), `${this.fileName()}.csv`, "text/csv");
     }), e;
   }
   svg() {
@@ -3291,11 +3291,11 @@ class Oa {
   }
   key(e) {
     if (e.ctrlKey || e.metaKey || e.altKey || e.target instanceof HTMLSelectElement || e.target instanceof HTMLInputElement) return;
-    const { now: n } = this.state, s = this.scene.sequences[n.sequence].maps.length, i = {
+    const { now: n } = this.state, i = this.scene.sequences[n.sequence].maps.length, s = {
       "[": () => this.state.set({ head: n.head - 1 }),
       "]": () => this.state.set({ head: n.head + 1 }),
       "{": () => this.state.set({ map: Math.max(0, n.map - 1) }),
-      "}": () => this.state.set({ map: Math.min(s - 1, n.map + 1) }),
+      "}": () => this.state.set({ map: Math.min(i - 1, n.map + 1) }),
       w: () => this.state.set({ merge: !n.merge }),
       p: () => this.state.set({ hide: !n.hide }),
       v: () => this.state.set({ moved: !n.moved }),
@@ -3303,8 +3303,8 @@ class Oa {
       o: () => this.source.live && void this.switch(!(this.off.get(this.state.map().name)?.has(n.head) ?? !1)),
       Escape: () => (this.state.set({ query: null }), void this.render())
     };
-    ve.forEach((o, a) => i[String(a + 1)] = () => this.state.set({ view: o }));
-    const r = i[e.key];
+    ve.forEach((o, a) => s[String(a + 1)] = () => this.state.set({ view: o }));
+    const r = s[e.key];
     r && (e.preventDefault(), r());
   }
 }
@@ -3318,17 +3318,17 @@ function Da(t) {
 function J(t, e) {
   return (e.querySelector("select") ?? e).dataset.keep = t, e;
 }
-function ys(t, e, n) {
-  const s = _s(e), i = n === null ? new Es(s) : new qs(s, n);
-  return new Oa(t, s, i, Ts(location.hash));
+function yi(t, e, n) {
+  const i = _i(e), s = n === null ? new Ei(i) : new qi(i, n);
+  return new Oa(t, i, s, Ti(location.hash));
 }
 async function Fa(t) {
   const e = document.getElementById("scene"), n = t.dataset.live ?? null;
   try {
-    const s = e?.textContent ?? await (await fetch(`${n}scene`)).text();
-    ys(t, s, n).state.onChange((r) => history.replaceState(null, "", Ns(r)));
-  } catch (s) {
-    t.textContent = s instanceof Error ? s.message : String(s);
+    const i = e?.textContent ?? await (await fetch(`${n}scene`)).text();
+    yi(t, i, n).state.onChange((r) => history.replaceState(null, "", Ni(r)));
+  } catch (i) {
+    t.textContent = i instanceof Error ? i.message : String(i);
   }
 }
 const $n = document.getElementById("clearhead");
@@ -3336,7 +3336,7 @@ $n && Fa($n);
 const Ha = {
   render({ model: t, el: e }) {
     const n = document.createElement("div");
-    e.append(n), n.classList.add("cell"), ys(n, t.get("scene"), null);
+    e.append(n), n.classList.add("cell"), yi(n, t.get("scene"), null);
   }
 };
 export {
