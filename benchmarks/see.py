@@ -6,7 +6,7 @@ A head of 32,768 tokens (width 64, causal) is served by the live page and opened
 to the painted overview is the first paint; tiles are asked for at random places of all levels, one after another, none
 twice. The page of 64 tokens is MiniLM's (6 layers, 12 heads). Frames are counted while a pointer wanders over the words
 of a 512-token page, a word a frame. BertViz gets the attention of the same model, its libraries from disk instead of a
-CDN, and is given 20 seconds to draw its first lines; the most tokens at which it does are told.
+CDN, and is given 10 seconds to draw its first lines; the most tokens at which it does are told.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
-PATIENCE = 20_000  # milliseconds that BertViz is given
+PATIENCE = 10_000  # milliseconds that BertViz is given
 LIBRARIES = {"d3": "d3/dist/d3.min.js", "jquery": "jquery/dist/jquery.min.js", "require": "requirejs/require.js"}
 TEXT = "the animal did not cross the street because it was too tired and the road was wide "
 
@@ -181,7 +181,7 @@ def main() -> None:
     model = load(MODEL_DIR)
     short = scene_of(model.opened, [TEXT * 3 + "the animal did not cross the street because it was"], answers=False)
     middle = scene_of(model.opened, [TEXT * 40], answers=False)
-    sizes = [64, 128, 192, 256, 384, 512] if full else [64, 192, 512]
+    sizes = [64, 96, 128, 160, 192, 256, 512] if full else [64, 128, 256]
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         here = Path(folder)
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=list(FLAGS))

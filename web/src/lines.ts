@@ -23,6 +23,9 @@ export class Lines {
   private from: HTMLButtonElement[] = [];
   private to: HTMLElement[] = [];
   private hovered: number | null = null;
+  private lit: number | null = null; // the word that is marked as active
+  private chosen: number | null = null; // and the one marked as held
+  private weighed: [number, number] = [0, 0]; // the words attended to that are shaded
   private readonly redraw = framed(() => this.draw());
 
   constructor(
@@ -40,7 +43,7 @@ export class Lines {
     this.right.append(...this.to);
     this.element.append(this.left, this.canvas, this.right);
     this.element.addEventListener("pointerleave", () => this.hover(null));
-    this.element.addEventListener("scroll", this.redraw);
+    this.element.addEventListener("scroll", () => (this.weigh(), this.redraw()));
   }
 
   /** Draw; to be called when the element has its size. */
@@ -53,6 +56,7 @@ export class Lines {
     const button = make("button", { class: "word", text: visible(name) });
     button.type = "button";
     button.setAttribute("role", "option");
+    button.setAttribute("aria-selected", "false");
     button.tabIndex = i === (this.held ?? 0) ? 0 : -1;
     button.addEventListener("pointerenter", () => this.hover(i));
     button.addEventListener("focus", () => this.hover(i));
@@ -89,24 +93,40 @@ export class Lines {
 
   private mark(): void {
     const { active, grid } = this;
+    for (const i of new Set([this.lit, this.chosen, active, this.held])) {
+      if (i === null || !this.from[i]) continue;
+      this.from[i].classList.toggle("active", i === active);
+      this.from[i].setAttribute("aria-selected", String(i === this.held));
+    }
+    this.lit = active;
+    this.chosen = this.held;
+    this.weigh();
+    if (active !== null) this.options.say(told(grid, active));
+  }
+
+  /** Shade the words attended to: those in sight, for a page of many words must follow the pointer. */
+  private weigh(): void {
+    const { active, grid, element } = this;
     const wide = grid.columns.names.length;
-    this.from.forEach((button, i) => {
-      button.classList.toggle("active", i === active);
-      button.setAttribute("aria-selected", String(i === this.held));
-    });
-    this.to.forEach((word, j) => {
-      const weight = active === null ? 0 : grid.values[active * wide + j];
-      const share = grid.peak ? weight / grid.peak : 0;
-      word.style.setProperty("--share", active === null ? "0" : share.toFixed(3));
-      if (active === null) {
+    const height = element.clientHeight || Infinity;
+    const first = Math.max(0, Math.floor(element.scrollTop / ROW) - 2);
+    const last = Math.min(wide, Math.ceil((element.scrollTop + height) / ROW) + 2);
+    for (let j = this.weighed[0]; j < this.weighed[1]; j++)
+      if (active === null || j < first || j >= last) {
+        const word = this.to[j];
+        word.style.removeProperty("--share");
         delete word.dataset.weight;
         delete word.dataset.shown;
-      } else {
-        word.dataset.weight = weight.toFixed(7);
-        word.dataset.shown = weight >= 0.01 ? written(weight, 2) : "";
       }
-    });
-    if (active !== null) this.options.say(told(grid, active));
+    this.weighed = active === null ? [0, 0] : [first, last];
+    if (active === null) return;
+    for (let j = first; j < last; j++) {
+      const word = this.to[j];
+      const weight = grid.values[active * wide + j];
+      word.style.setProperty("--share", (grid.peak ? weight / grid.peak : 0).toFixed(3));
+      word.dataset.weight = weight.toFixed(7);
+      word.dataset.shown = weight >= 0.01 ? written(weight, 2) : "";
+    }
   }
 
   private draw(): void {

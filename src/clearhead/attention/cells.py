@@ -13,9 +13,9 @@ Pool = Literal["max", "mean"]
 class Cells:
     """Tokens [lo, hi) in `count` bins whose sizes differ by one at most.
 
-    `members` lists the tokens bin-minor: first the first token of every bin, then the second of every bin ...,
-    so that pooling runs down a leading axis over contiguous memory. Bins that are one token short repeat their
-    last; `real` marks what is not a repeat (None where nothing is).
+    `table`, (depth, count), lists the tokens bin-minor: first the first token of every bin, then the second of every
+    bin ..., so that pooling runs down a leading axis over contiguous memory. Bins that are one token short repeat
+    their last; `real` marks what is not a repeat (None where nothing is).
     """
 
     def __init__(self, lo: int, hi: int, count: int) -> None:
@@ -23,18 +23,18 @@ class Cells:
         self._size = edges.diff()
         self.depth = int(self._size.max())
         step = torch.arange(self.depth).unsqueeze(1)  # (depth, 1)
-        self._table = edges[:-1] + torch.minimum(step, self._size - 1)  # (depth, count)
+        self.table = edges[:-1] + torch.minimum(step, self._size - 1)  # (depth, count)
         self.real = None if int(self._size.min()) == self.depth else step < self._size  # (depth, count)
 
     @property
     def members(self) -> Tensor:
         """The tokens of all bins, (depth count,)."""
-        return self._table.flatten()
+        return self.table.flatten()
 
     def some(self, which: slice) -> Cells:
         """Some of the bins."""
         part = Cells.__new__(Cells)
-        part.depth, part._size, part._table = self.depth, self._size[which], self._table[:, which]
+        part.depth, part._size, part.table = self.depth, self._size[which], self.table[:, which]
         part.real = None if self.real is None else self.real[:, which]
         return part
 

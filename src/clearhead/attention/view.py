@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator, Sequence
+from math import ceil
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,8 @@ from clearhead.attention.call import Call
 from clearhead.attention.cells import Cells, Pool
 from clearhead.attention.kernels import KERNELS, choose
 from clearhead.attention.multihead import Kind
+
+RUNS = 16  # parts of a map, from top to bottom, for which the keys that nobody sees are left out together
 
 
 class View:
@@ -104,22 +107,29 @@ class View:
         if tall < 1 or wide < 1:
             raise ValueError(f"size {size}: at least one cell each way")
         rows, columns = Cells(q0, q1, tall), Cells(k0, k1, wide)
-        scores = weights.Scores(self.call, sequence, head, columns.members)
         sums = None if (k0, k1) == (0, S) else self._normalisers(head, sequence)
-        norms = self.norms(head, sequence)[columns.members].view(columns.depth, wide) if moved else None
-        whole = torch.empty(T, dtype=self._dtype) if sums is None and (q0, q1) == (0, T) else None
-        out = torch.empty(tall, wide, dtype=self._dtype)
-        for block in weights.blocks(tall, columns.depth * wide * rows.depth):
-            part = rows.some(block)
-            found = scores(part.members).view(-1, columns.depth, wide)  # (part.depth tall', columns.depth, wide)
-            if columns.real is not None:
-                found.masked_fill_(~columns.real, float("-inf"))
-            pooled, logs = _pooled(found, columns, pool, norms, None if sums is None else sums[part.members])
-            out[block] = part.pool(pooled.view(part.depth, -1, wide), 0, pool)
-            if whole is not None:
-                whole[part.members] = logs
-        if whole is not None:
-            self._sums[sequence, head] = whole  # what tiles of a part will ask for
+        norms = self.norms(head, sequence) if moved else None
+        logs = torch.full((T,), float("-inf"), dtype=self._dtype)
+        out = torch.zeros(tall, wide, dtype=self._dtype)  # and 0 it stays where no query sees a key
+        every = weights.Scores(self.call, sequence, head, columns.table)
+        step = ceil(tall / RUNS)
+        for run in (slice(lo, min(lo + step, tall)) for lo in range(0, tall, step)):
+            seen = every.touched(rows.some(run).members)
+            near = columns.some(seen)
+            if not near.table.numel():
+                continue
+            scores = every if near.table.shape == columns.table.shape else every.of(seen)
+            moves = None if norms is None else norms[near.table]
+            for block in weights.blocks(run.stop - run.start, near.table.numel() * rows.depth, run.start):
+                part = rows.some(block)
+                found = scores(part.members).view(-1, *near.table.shape)  # (part.depth tall', near.depth, wide')
+                if near.real is not None:
+                    found.masked_fill_(~near.real, float("-inf"))
+                pooled, ends = _pooled(found, near, pool, moves, None if sums is None else sums[part.members])
+                out[block, seen] = part.pool(pooled.view(part.depth, block.stop - block.start, -1), 0, pool)
+                logs[part.members] = ends
+        if sums is None and (q0, q1) == (0, T):
+            self._sums[sequence, head] = logs  # what tiles of a part will ask for
         return out
 
     def overview(
@@ -192,8 +202,9 @@ class View:
         return weights.blocks(*self.shape(sequence))
 
     def _normalisers(self, head: int, sequence: int) -> Tensor:
+        """log-sum-exp of each query's scores, (T,): what turns any rectangle of scores into weights."""
         if (sequence, head) not in self._sums:
-            self._sums[sequence, head] = weights.normalisers(self.call, sequence, head)
+            self.overview(head, sequence=sequence)  # which keeps them
         return self._sums[sequence, head]
 
     def _average(self, sequence: int, of_rows: Callable[[Tensor, slice], Tensor]) -> Tensor:

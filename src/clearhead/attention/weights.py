@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 
 import torch
 from torch import Tensor
@@ -19,7 +20,8 @@ Which = Sequence[int] | Tensor | slice
 class Scores:
     """The scores of one head over some keys of one sequence, for whichever queries are asked; float32 or better.
 
-    What a call returns lives in memory that the next call uses again.
+    Keys named by a table, (depth, wide), are masked by columns, and only those that the mask does not allow whole. What
+    a call returns lives in memory that the next call uses again.
     """
 
     def __init__(self, call: Call, sequence: int, head: int, keys: Which = slice(None)) -> None:
@@ -27,10 +29,12 @@ class Scores:
         rows_q, rows_k = call.layout_q.rows(sequence), call.layout_k.rows(sequence)
         self._dtype = torch.promote_types(call.q.dtype, torch.float32)
         self._q = call.q[rows_q, head].detach()  # (T, K), a view
-        self._k = call.k[rows_k, head // call.repeats][keys].detach().to(self._dtype)  # (s, K)
+        columns = keys.flatten() if isinstance(keys, Tensor) else keys
+        self._k = call.k[rows_k, head // call.repeats][columns].detach().to(self._dtype)  # (s, K)
         self._at_q = call.layout_q.positions[rows_q]
-        self._at_k = call.layout_k.positions[rows_k][keys].view(1, 1, -1)
-        self._span_k = _span(self._at_k)
+        at_k = call.layout_k.positions[rows_k][keys]
+        self._at_k = at_k if at_k.dim() == 2 else at_k.unsqueeze(0)  # (depth, wide)
+        self._spans = (self._at_k.amin(0), self._at_k.amax(0) + 1) if at_k.numel() else None
         self._sequence = torch.tensor([[[sequence]]], device=call.q.device)
         self._room = self._k.new_empty(0)
 
@@ -40,12 +44,34 @@ class Scores:
         call, result = self._call, self._pair(self._q[queries].to(self._dtype))
         if call.bias is None and isinstance(call.mask, Full):
             return result
-        at_q, at_k = self._at_q[queries].view(1, -1, 1), self._at_k
+        at_q = self._at_q[queries].view(1, -1, 1)
         if call.bias is not None:
-            result += call.bias(self._sequence, at_q, at_k)[0, self._head].to(self._dtype)
-        if result.numel() and not call.mask.covers(*_span(at_q), *self._span_k):
-            result.masked_fill_(~call.mask.allows(self._sequence, at_q, at_k)[0], float("-inf"))
+            result += call.bias(self._sequence, at_q, self._at_k.view(1, 1, -1))[0, self._head].to(self._dtype)
+        if result.numel() and self._spans is not None:
+            covered = call.mask.covers(int(at_q.min()), int(at_q.max()) + 1, *self._spans)
+            unsure = _range(~torch.as_tensor(covered).expand(self._at_k.shape[1]))
+            at_k = self._at_k[:, unsure]  # (depth, u)
+            if at_k.numel():
+                banned = ~call.mask.allows(self._sequence, at_q, at_k.reshape(1, 1, -1))[0]  # (t, depth u)
+                whole = result.view(-1, *self._at_k.shape)
+                whole[..., unsure].masked_fill_(banned.view(-1, *at_k.shape), float("-inf"))
         return result
+
+    def of(self, columns: slice) -> Scores:
+        """The same over some columns of the table."""
+        part = copy(self)
+        part._at_k = self._at_k[:, columns]
+        part._k = self._k.view(*self._at_k.shape, -1)[:, columns].flatten(0, 1)
+        part._spans = self._spans and (self._spans[0][columns], self._spans[1][columns])
+        return part
+
+    def touched(self, queries: Which) -> slice:
+        """The columns between the first and the last that any of these queries may see."""
+        if self._spans is None or not self._at_q.numel():
+            return slice(0, 0)
+        at_q = self._at_q[queries]
+        seen = self._call.mask.touches(int(at_q.min()), int(at_q.max()) + 1, *self._spans)
+        return _range(torch.as_tensor(seen).expand(self._at_k.shape[1]))
 
     def _pair(self, q: Tensor) -> Tensor:
         scale = self._call.scale
@@ -82,24 +108,14 @@ def log_sums(scores: Tensor, top: Tensor) -> Tensor:
     return exponentials(scores, top).sum(-1).log_().add_(top)
 
 
-def normalisers(call: Call, sequence: int, head: int) -> Tensor:
-    """log-sum-exp of each query's scores, (T,): what turns any rectangle of scores into weights."""
-    scores = Scores(call, sequence, head)
-    T, S = call.layout_q.sizes[sequence], call.layout_k.sizes[sequence]
-    out = torch.empty(T, dtype=torch.promote_types(call.q.dtype, torch.float32))
-    for block in blocks(T, S):
-        found = scores(block)
-        top = found.amax(-1)
-        out[block] = log_sums(found, top)
-    return out
+def blocks(count: int, width: int, first: int = 0) -> Iterator[slice]:
+    """Ranges of `count` rows from the `first`, each `width` wide, that fit a block; at least one row each."""
+    step, end = max(1, BLOCK // max(width, 1)), first + count
+    for lo in range(first, end, step):
+        yield slice(lo, min(lo + step, end))
 
 
-def blocks(count: int, width: int) -> Iterator[slice]:
-    """Ranges of rows, each `width` wide, that fit a block; at least one row each."""
-    step = max(1, BLOCK // max(width, 1))
-    for lo in range(0, count, step):
-        yield slice(lo, min(lo + step, count))
-
-
-def _span(at: Tensor) -> tuple[int, int]:
-    return (int(at.min()), int(at.max()) + 1) if at.numel() else (0, 0)
+def _range(marked: Tensor) -> slice:
+    """From the first to the last that is marked, (n,)."""
+    where = marked.nonzero()
+    return slice(int(where[0]), int(where[-1]) + 1) if len(where) else slice(0, 0)

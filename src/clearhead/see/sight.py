@@ -101,7 +101,7 @@ class Sight(Mapping[str, View]):
         layers = [name for name in self.seen if self.seen.has(name)]
         if not layers:
             raise LookupError("nothing was seen: run the model inside `look` first")
-        both = {_stack(name) for name in layers} == {"encoder", "decoder"}
+        both = any(self.seen[name].kind == "cross" for name in layers)
         inputs: list[Input] = []
         for i in range(self.seen[layers[0]].num_sequences):
             axes = self._axes(i, words, source) if both else [Axis("text", self._names(_stack(layers[0]), words, i))]
@@ -170,8 +170,17 @@ class Sight(Mapping[str, View]):
             if hasattr(reader, "convert_ids_to_tokens"):
                 return names(reader.convert_ids_to_tokens(ids), set(reader.all_special_tokens))
             return names(reader.tokens(ids), set(reader.specials.values()))
-        view = next(self.seen[name] for name in self.seen if _stack(name) == stack)
-        return names([str(i) for i in range(view.shape(sequence)[0])], ())
+        return names([str(i) for i in range(self._size(stack, sequence))], ())
+
+    def _size(self, stack: str, sequence: int) -> int:
+        """How many tokens a stack read, as the attentions over it tell."""
+        for name in filter(self.seen.has, self.seen):
+            queries, keys = self.seen[name].shape(sequence)
+            if _stack(name) == stack:
+                return queries
+            if stack == "encoder" and self.seen[name].kind == "cross":
+                return keys
+        return 0
 
 
 def show(scene: Scene, path: str | Path | None = None) -> str:

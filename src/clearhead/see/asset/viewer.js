@@ -34,7 +34,7 @@ async function Ke(t) {
 function H(t, e = 4) {
   return Number.isFinite(t) ? t.toFixed(e).replace("-", "−") : t === -1 / 0 ? "−∞" : String(t);
 }
-const nt = 256;
+const it = 256;
 class Ei {
   constructor(e) {
     this.scene = e;
@@ -52,10 +52,10 @@ class Ei {
     return s ? (await this.kept(this.normsKept, e, () => Ke(s))).subarray(e.head * n, (e.head + 1) * n) : null;
   }
   async step(e, n) {
-    const { T: i, S: s, map: r } = this.shape(e), { steps: o, dims: a, scale: c } = r;
-    if (!o || !a || c == null) return null;
-    const [h, l] = a, f = await this.kept(this.stepsKept, e, () => Ke(o)), p = r.heads, d = f.subarray((e.head * i + n) * h, (e.head * i + n + 1) * h), w = f.subarray(p * i * h + e.head * s * h, p * i * h + (e.head + 1) * s * h), _ = f.subarray(p * (i + s) * h + e.head * s * l, p * (i + s) * h + (e.head + 1) * s * l), M = (await this.weights(e)).subarray(n * s, (n + 1) * s);
-    return qn(d, w, _, c, M);
+    const { T: i, S: s, map: r } = this.shape(e), { steps: o, dims: a, scale: l } = r;
+    if (!o || !a || l == null) return null;
+    const [h, c] = a, f = await this.kept(this.stepsKept, e, () => Ke(o)), p = r.heads, d = f.subarray((e.head * i + n) * h, (e.head * i + n + 1) * h), w = f.subarray(p * i * h + e.head * s * h, p * i * h + (e.head + 1) * s * h), _ = f.subarray(p * (i + s) * h + e.head * s * c, p * (i + s) * h + (e.head + 1) * s * c), M = (await this.weights(e)).subarray(n * s, (n + 1) * s);
+    return qn(d, w, _, l, M);
   }
   tile() {
     return Promise.reject(new Error("this page holds whole maps only"));
@@ -74,19 +74,19 @@ class Ei {
   }
 }
 function qn(t, e, n, i, s) {
-  const r = t.length, o = s.length, a = n.length / o, c = new Float32Array(o), h = new Float64Array(a);
+  const r = t.length, o = s.length, a = n.length / o, l = new Float32Array(o), h = new Float64Array(a);
   for (let f = 0; f < o; f++) {
     let p = 0;
     for (let d = 0; d < r; d++) p += t[d] * e[f * r + d];
-    c[f] = p;
+    l[f] = p;
     for (let d = 0; d < a; d++) h[d] += s[f] * n[f * a + d];
   }
-  const l = Ai(c, i, s);
+  const c = Ai(l, i, s);
   return {
     query: t,
-    scores: c,
-    scaled: c.map((f) => f * i),
-    allowed: l,
+    scores: l,
+    scaled: l.map((f) => f * i),
+    allowed: c,
     weights: s,
     values: n,
     output: Float32Array.from(h)
@@ -114,8 +114,8 @@ class qi {
   async step(e, n) {
     const i = this.scene.sequences[e.sequence], s = i.maps[e.map];
     if (!s.dims || s.scale == null) return null;
-    const [r, o] = s.dims, a = i.axes[s.keys].words.length, c = await this.floats(`step?${this.query(e)}&query=${n}`), h = c.subarray(0, r), l = c.subarray(r, r + a * r), f = c.subarray(r + a * r, r + a * (r + o));
-    return qn(h, l, f, s.scale, c.subarray(r + a * (r + o)));
+    const [r, o] = s.dims, a = i.axes[s.keys].words.length, l = await this.floats(`step?${this.query(e)}&query=${n}`), h = l.subarray(0, r), c = l.subarray(r, r + a * r), f = l.subarray(r + a * r, r + a * (r + o));
+    return qn(h, c, f, s.scale, l.subarray(r + a * (r + o)));
   }
   async tile(e) {
     const n = `${this.query(e)}&level=${e.level}&row=${e.row}&column=${e.column}&pool=${e.pool}`, i = await this.floats(`tile?${n}`);
@@ -214,7 +214,7 @@ function g(t, e = {}, ...n) {
   const i = document.createElement(t);
   return e.class && (i.className = e.class), e.text !== void 0 && (i.textContent = e.text), e.label && i.setAttribute("aria-label", e.label), e.title && (i.title = e.title), i.append(...n), i;
 }
-function rt(t, e, n, i) {
+function ot(t, e, n, i) {
   const s = g("select");
   return e.forEach((r, o) => {
     const a = g("option", { text: r });
@@ -258,7 +258,7 @@ function zt(t, e) {
   for (var i in e) n[i] = e[i];
   return n;
 }
-function st() {
+function rt() {
 }
 var ut = 0.7, yt = 1 / ut, mt = "\\s*([+-]?\\d+)\\s*", St = "\\s*([+-]?(?:\\d*\\.)?\\d+(?:[eE][+-]?\\d+)?)\\s*", K = "\\s*([+-]?(?:\\d*\\.)?\\d+(?:[eE][+-]?\\d+)?)%\\s*", zi = /^#([0-9a-f]{3,8})$/, Ii = new RegExp(`^rgb\\(${mt},${mt},${mt}\\)$`), Li = new RegExp(`^rgb\\(${K},${K},${K}\\)$`), Ri = new RegExp(`^rgba\\(${mt},${mt},${mt},${St}\\)$`), Pi = new RegExp(`^rgba\\(${K},${K},${K},${St}\\)$`), Oi = new RegExp(`^hsl\\(${St},${K},${K}\\)$`), Di = new RegExp(`^hsla\\(${St},${K},${K},${St}\\)$`), Ye = {
   aliceblue: 15792383,
@@ -410,7 +410,7 @@ var ut = 0.7, yt = 1 / ut, mt = "\\s*([+-]?\\d+)\\s*", St = "\\s*([+-]?(?:\\d*\\
   yellow: 16776960,
   yellowgreen: 10145074
 };
-_t(st, Nt, {
+_t(rt, Nt, {
   copy(t) {
     return Object.assign(new this.constructor(), this, t);
   },
@@ -448,7 +448,7 @@ function Ot(t, e, n, i) {
   return i <= 0 && (t = e = n = NaN), new C(t, e, n, i);
 }
 function Ne(t) {
-  return t instanceof st || (t = Nt(t)), t ? (t = t.rgb(), new C(t.r, t.g, t.b, t.opacity)) : new C();
+  return t instanceof rt || (t = Nt(t)), t ? (t = t.rgb(), new C(t.r, t.g, t.b, t.opacity)) : new C();
 }
 function Gt(t, e, n, i) {
   return arguments.length === 1 ? Ne(t) : new C(t, e, n, i ?? 1);
@@ -456,7 +456,7 @@ function Gt(t, e, n, i) {
 function C(t, e, n, i) {
   this.r = +t, this.g = +e, this.b = +n, this.opacity = +i;
 }
-_t(C, Gt, zt(st, {
+_t(C, Gt, zt(rt, {
   brighter(t) {
     return t = t == null ? yt : Math.pow(yt, t), new C(this.r * t, this.g * t, this.b * t, this.opacity);
   },
@@ -467,7 +467,7 @@ _t(C, Gt, zt(st, {
     return this;
   },
   clamp() {
-    return new C(lt(this.r), lt(this.g), lt(this.b), Wt(this.opacity));
+    return new C(ct(this.r), ct(this.g), ct(this.b), Wt(this.opacity));
   },
   displayable() {
     return -0.5 <= this.r && this.r < 255.5 && -0.5 <= this.g && this.g < 255.5 && -0.5 <= this.b && this.b < 255.5 && 0 <= this.opacity && this.opacity <= 1;
@@ -480,34 +480,34 @@ _t(C, Gt, zt(st, {
   toString: Je
 }));
 function Ze() {
-  return `#${ct(this.r)}${ct(this.g)}${ct(this.b)}`;
+  return `#${lt(this.r)}${lt(this.g)}${lt(this.b)}`;
 }
 function Bi() {
-  return `#${ct(this.r)}${ct(this.g)}${ct(this.b)}${ct((isNaN(this.opacity) ? 1 : this.opacity) * 255)}`;
+  return `#${lt(this.r)}${lt(this.g)}${lt(this.b)}${lt((isNaN(this.opacity) ? 1 : this.opacity) * 255)}`;
 }
 function Je() {
   const t = Wt(this.opacity);
-  return `${t === 1 ? "rgb(" : "rgba("}${lt(this.r)}, ${lt(this.g)}, ${lt(this.b)}${t === 1 ? ")" : `, ${t})`}`;
+  return `${t === 1 ? "rgb(" : "rgba("}${ct(this.r)}, ${ct(this.g)}, ${ct(this.b)}${t === 1 ? ")" : `, ${t})`}`;
 }
 function Wt(t) {
   return isNaN(t) ? 1 : Math.max(0, Math.min(1, t));
 }
-function lt(t) {
+function ct(t) {
   return Math.max(0, Math.min(255, Math.round(t) || 0));
 }
-function ct(t) {
-  return t = lt(t), (t < 16 ? "0" : "") + t.toString(16);
+function lt(t) {
+  return t = ct(t), (t < 16 ? "0" : "") + t.toString(16);
 }
 function Qe(t, e, n, i) {
   return i <= 0 ? t = e = n = NaN : n <= 0 || n >= 1 ? t = e = NaN : e <= 0 && (t = NaN), new D(t, e, n, i);
 }
 function zn(t) {
   if (t instanceof D) return new D(t.h, t.s, t.l, t.opacity);
-  if (t instanceof st || (t = Nt(t)), !t) return new D();
+  if (t instanceof rt || (t = Nt(t)), !t) return new D();
   if (t instanceof D) return t;
   t = t.rgb();
-  var e = t.r / 255, n = t.g / 255, i = t.b / 255, s = Math.min(e, n, i), r = Math.max(e, n, i), o = NaN, a = r - s, c = (r + s) / 2;
-  return a ? (e === r ? o = (n - i) / a + (n < i) * 6 : n === r ? o = (i - e) / a + 2 : o = (e - n) / a + 4, a /= c < 0.5 ? r + s : 2 - r - s, o *= 60) : a = c > 0 && c < 1 ? 0 : o, new D(o, a, c, t.opacity);
+  var e = t.r / 255, n = t.g / 255, i = t.b / 255, s = Math.min(e, n, i), r = Math.max(e, n, i), o = NaN, a = r - s, l = (r + s) / 2;
+  return a ? (e === r ? o = (n - i) / a + (n < i) * 6 : n === r ? o = (i - e) / a + 2 : o = (e - n) / a + 4, a /= l < 0.5 ? r + s : 2 - r - s, o *= 60) : a = l > 0 && l < 1 ? 0 : o, new D(o, a, l, t.opacity);
 }
 function Vi(t, e, n, i) {
   return arguments.length === 1 ? zn(t) : new D(t, e, n, i ?? 1);
@@ -515,7 +515,7 @@ function Vi(t, e, n, i) {
 function D(t, e, n, i) {
   this.h = +t, this.s = +e, this.l = +n, this.opacity = +i;
 }
-_t(D, Vi, zt(st, {
+_t(D, Vi, zt(rt, {
   brighter(t) {
     return t = t == null ? yt : Math.pow(yt, t), new D(this.h, this.s, this.l * t, this.opacity);
   },
@@ -525,9 +525,9 @@ _t(D, Vi, zt(st, {
   rgb() {
     var t = this.h % 360 + (this.h < 0) * 360, e = isNaN(t) || isNaN(this.s) ? 0 : this.s, n = this.l, i = n + (n < 0.5 ? n : 1 - n) * e, s = 2 * n - i;
     return new C(
-      ce(t >= 240 ? t - 240 : t + 120, s, i),
-      ce(t, s, i),
-      ce(t < 120 ? t + 240 : t - 120, s, i),
+      le(t >= 240 ? t - 240 : t + 120, s, i),
+      le(t, s, i),
+      le(t < 120 ? t + 240 : t - 120, s, i),
       this.opacity
     );
   },
@@ -548,16 +548,16 @@ function je(t) {
 function Dt(t) {
   return Math.max(0, Math.min(1, t || 0));
 }
-function ce(t, e, n) {
+function le(t, e, n) {
   return (t < 60 ? e + (n - e) * t / 60 : t < 180 ? n : t < 240 ? e + (n - e) * (240 - t) / 60 : e) * 255;
 }
 const In = Math.PI / 180, Ln = 180 / Math.PI, Zt = 18, Rn = 0.96422, Pn = 1, On = 0.82521, Dn = 4 / 29, gt = 6 / 29, Fn = 3 * gt * gt, Xi = gt * gt * gt;
 function Hn(t) {
   if (t instanceof Y) return new Y(t.l, t.a, t.b, t.opacity);
-  if (t instanceof Q) return Bn(t);
+  if (t instanceof j) return Bn(t);
   t instanceof C || (t = Ne(t));
-  var e = fe(t.r), n = fe(t.g), i = fe(t.b), s = le((0.2225045 * e + 0.7168786 * n + 0.0606169 * i) / Pn), r, o;
-  return e === n && n === i ? r = o = s : (r = le((0.4360747 * e + 0.3850649 * n + 0.1430804 * i) / Rn), o = le((0.0139322 * e + 0.0971045 * n + 0.7141733 * i) / On)), new Y(116 * s - 16, 500 * (r - s), 200 * (s - o), t.opacity);
+  var e = fe(t.r), n = fe(t.g), i = fe(t.b), s = ce((0.2225045 * e + 0.7168786 * n + 0.0606169 * i) / Pn), r, o;
+  return e === n && n === i ? r = o = s : (r = ce((0.4360747 * e + 0.3850649 * n + 0.1430804 * i) / Rn), o = ce((0.0139322 * e + 0.0971045 * n + 0.7141733 * i) / On)), new Y(116 * s - 16, 500 * (r - s), 200 * (s - o), t.opacity);
 }
 function Ki(t, e, n, i) {
   return arguments.length === 1 ? Hn(t) : new Y(t, e, n, i ?? 1);
@@ -565,7 +565,7 @@ function Ki(t, e, n, i) {
 function Y(t, e, n, i) {
   this.l = +t, this.a = +e, this.b = +n, this.opacity = +i;
 }
-_t(Y, Ki, zt(st, {
+_t(Y, Ki, zt(rt, {
   brighter(t) {
     return new Y(this.l + Zt * (t ?? 1), this.a, this.b, this.opacity);
   },
@@ -582,7 +582,7 @@ _t(Y, Ki, zt(st, {
     );
   }
 }));
-function le(t) {
+function ce(t) {
   return t > Xi ? Math.pow(t, 1 / 3) : t / Fn + Dn;
 }
 function he(t) {
@@ -595,15 +595,15 @@ function fe(t) {
   return (t /= 255) <= 0.04045 ? t / 12.92 : Math.pow((t + 0.055) / 1.055, 2.4);
 }
 function Yi(t) {
-  if (t instanceof Q) return new Q(t.h, t.c, t.l, t.opacity);
-  if (t instanceof Y || (t = Hn(t)), t.a === 0 && t.b === 0) return new Q(NaN, 0 < t.l && t.l < 100 ? 0 : NaN, t.l, t.opacity);
+  if (t instanceof j) return new j(t.h, t.c, t.l, t.opacity);
+  if (t instanceof Y || (t = Hn(t)), t.a === 0 && t.b === 0) return new j(NaN, 0 < t.l && t.l < 100 ? 0 : NaN, t.l, t.opacity);
   var e = Math.atan2(t.b, t.a) * Ln;
-  return new Q(e < 0 ? e + 360 : e, Math.sqrt(t.a * t.a + t.b * t.b), t.l, t.opacity);
+  return new j(e < 0 ? e + 360 : e, Math.sqrt(t.a * t.a + t.b * t.b), t.l, t.opacity);
 }
 function Ui(t, e, n, i) {
-  return arguments.length === 1 ? Yi(t) : new Q(t, e, n, i ?? 1);
+  return arguments.length === 1 ? Yi(t) : new j(t, e, n, i ?? 1);
 }
-function Q(t, e, n, i) {
+function j(t, e, n, i) {
   this.h = +t, this.c = +e, this.l = +n, this.opacity = +i;
 }
 function Bn(t) {
@@ -611,12 +611,12 @@ function Bn(t) {
   var e = t.h * In;
   return new Y(t.l, Math.cos(e) * t.c, Math.sin(e) * t.c, t.opacity);
 }
-_t(Q, Ui, zt(st, {
+_t(j, Ui, zt(rt, {
   brighter(t) {
-    return new Q(this.h, this.c, this.l + Zt * (t ?? 1), this.opacity);
+    return new j(this.h, this.c, this.l + Zt * (t ?? 1), this.opacity);
   },
   darker(t) {
-    return new Q(this.h, this.c, this.l - Zt * (t ?? 1), this.opacity);
+    return new j(this.h, this.c, this.l - Zt * (t ?? 1), this.opacity);
   },
   rgb() {
     return Bn(this).rgb();
@@ -626,8 +626,8 @@ var Vn = -0.14861, Te = 1.78277, Ce = -0.29227, ne = -0.90649, Tt = 1.97294, tn 
 function Gi(t) {
   if (t instanceof ht) return new ht(t.h, t.s, t.l, t.opacity);
   t instanceof C || (t = Ne(t));
-  var e = t.r / 255, n = t.g / 255, i = t.b / 255, s = (nn * i + tn * e - en * n) / (nn + tn - en), r = i - s, o = (Tt * (n - s) - Ce * r) / ne, a = Math.sqrt(o * o + r * r) / (Tt * s * (1 - s)), c = a ? Math.atan2(o, r) * Ln - 120 : NaN;
-  return new ht(c < 0 ? c + 360 : c, a, s, t.opacity);
+  var e = t.r / 255, n = t.g / 255, i = t.b / 255, s = (nn * i + tn * e - en * n) / (nn + tn - en), r = i - s, o = (Tt * (n - s) - Ce * r) / ne, a = Math.sqrt(o * o + r * r) / (Tt * s * (1 - s)), l = a ? Math.atan2(o, r) * Ln - 120 : NaN;
+  return new ht(l < 0 ? l + 360 : l, a, s, t.opacity);
 }
 function xe(t, e, n, i) {
   return arguments.length === 1 ? Gi(t) : new ht(t, e, n, i ?? 1);
@@ -635,7 +635,7 @@ function xe(t, e, n, i) {
 function ht(t, e, n, i) {
   this.h = +t, this.s = +e, this.l = +n, this.opacity = +i;
 }
-_t(ht, xe, zt(st, {
+_t(ht, xe, zt(rt, {
   brighter(t) {
     return t = t == null ? yt : Math.pow(yt, t), new ht(this.h, this.s, this.l * t, this.opacity);
   },
@@ -690,9 +690,9 @@ function wt(t, e) {
 var sn = (function t(e) {
   var n = ji(e);
   function i(s, r) {
-    var o = n((s = Gt(s)).r, (r = Gt(r)).r), a = n(s.g, r.g), c = n(s.b, r.b), h = wt(s.opacity, r.opacity);
-    return function(l) {
-      return s.r = o(l), s.g = a(l), s.b = c(l), s.opacity = h(l), s + "";
+    var o = n((s = Gt(s)).r, (r = Gt(r)).r), a = n(s.g, r.g), l = n(s.b, r.b), h = wt(s.opacity, r.opacity);
+    return function(c) {
+      return s.r = o(c), s.g = a(c), s.b = l(c), s.opacity = h(c), s + "";
     };
   }
   return i.gamma = t, i;
@@ -702,13 +702,13 @@ function ts(t) {
     var n = e.length, i = new Array(n), s = new Array(n), r = new Array(n), o, a;
     for (o = 0; o < n; ++o)
       a = Gt(e[o]), i[o] = a.r || 0, s[o] = a.g || 0, r[o] = a.b || 0;
-    return i = t(i), s = t(s), r = t(r), a.opacity = 1, function(c) {
-      return a.r = i(c), a.g = s(c), a.b = r(c), a + "";
+    return i = t(i), s = t(s), r = t(r), a.opacity = 1, function(l) {
+      return a.r = i(l), a.g = s(l), a.b = r(l), a + "";
     };
   };
 }
 var es = ts(Zi);
-function it(t, e) {
+function st(t, e) {
   return t = +t, e = +e, function(n) {
     return t * (1 - n) + e * n;
   };
@@ -725,11 +725,11 @@ function is(t) {
   };
 }
 function ss(t, e) {
-  var n = be.lastIndex = de.lastIndex = 0, i, s, r, o = -1, a = [], c = [];
+  var n = be.lastIndex = de.lastIndex = 0, i, s, r, o = -1, a = [], l = [];
   for (t = t + "", e = e + ""; (i = be.exec(t)) && (s = de.exec(e)); )
-    (r = s.index) > n && (r = e.slice(n, r), a[o] ? a[o] += r : a[++o] = r), (i = i[0]) === (s = s[0]) ? a[o] ? a[o] += s : a[++o] = s : (a[++o] = null, c.push({ i: o, x: it(i, s) })), n = de.lastIndex;
-  return n < e.length && (r = e.slice(n), a[o] ? a[o] += r : a[++o] = r), a.length < 2 ? c[0] ? is(c[0].x) : ns(e) : (e = c.length, function(h) {
-    for (var l = 0, f; l < e; ++l) a[(f = c[l]).i] = f.x(h);
+    (r = s.index) > n && (r = e.slice(n, r), a[o] ? a[o] += r : a[++o] = r), (i = i[0]) === (s = s[0]) ? a[o] ? a[o] += s : a[++o] = s : (a[++o] = null, l.push({ i: o, x: st(i, s) })), n = de.lastIndex;
+  return n < e.length && (r = e.slice(n), a[o] ? a[o] += r : a[++o] = r), a.length < 2 ? l[0] ? is(l[0].x) : ns(e) : (e = l.length, function(h) {
+    for (var c = 0, f; c < e; ++c) a[(f = l[c]).i] = f.x(h);
     return a.join("");
   });
 }
@@ -742,12 +742,12 @@ var rn = 180 / Math.PI, _e = {
   scaleY: 1
 };
 function Kn(t, e, n, i, s, r) {
-  var o, a, c;
-  return (o = Math.sqrt(t * t + e * e)) && (t /= o, e /= o), (c = t * n + e * i) && (n -= t * c, i -= e * c), (a = Math.sqrt(n * n + i * i)) && (n /= a, i /= a, c /= a), t * i < e * n && (t = -t, e = -e, c = -c, o = -o), {
+  var o, a, l;
+  return (o = Math.sqrt(t * t + e * e)) && (t /= o, e /= o), (l = t * n + e * i) && (n -= t * l, i -= e * l), (a = Math.sqrt(n * n + i * i)) && (n /= a, i /= a, l /= a), t * i < e * n && (t = -t, e = -e, l = -l, o = -o), {
     translateX: s,
     translateY: r,
     rotate: Math.atan2(e, t) * rn,
-    skewX: Math.atan(c) * rn,
+    skewX: Math.atan(l) * rn,
     scaleX: o,
     scaleY: a
   };
@@ -764,33 +764,33 @@ function Yn(t, e, n, i) {
   function s(h) {
     return h.length ? h.pop() + " " : "";
   }
-  function r(h, l, f, p, d, w) {
-    if (h !== f || l !== p) {
+  function r(h, c, f, p, d, w) {
+    if (h !== f || c !== p) {
       var _ = d.push("translate(", null, e, null, n);
-      w.push({ i: _ - 4, x: it(h, f) }, { i: _ - 2, x: it(l, p) });
+      w.push({ i: _ - 4, x: st(h, f) }, { i: _ - 2, x: st(c, p) });
     } else (f || p) && d.push("translate(" + f + e + p + n);
   }
-  function o(h, l, f, p) {
-    h !== l ? (h - l > 180 ? l += 360 : l - h > 180 && (h += 360), p.push({ i: f.push(s(f) + "rotate(", null, i) - 2, x: it(h, l) })) : l && f.push(s(f) + "rotate(" + l + i);
+  function o(h, c, f, p) {
+    h !== c ? (h - c > 180 ? c += 360 : c - h > 180 && (h += 360), p.push({ i: f.push(s(f) + "rotate(", null, i) - 2, x: st(h, c) })) : c && f.push(s(f) + "rotate(" + c + i);
   }
-  function a(h, l, f, p) {
-    h !== l ? p.push({ i: f.push(s(f) + "skewX(", null, i) - 2, x: it(h, l) }) : l && f.push(s(f) + "skewX(" + l + i);
+  function a(h, c, f, p) {
+    h !== c ? p.push({ i: f.push(s(f) + "skewX(", null, i) - 2, x: st(h, c) }) : c && f.push(s(f) + "skewX(" + c + i);
   }
-  function c(h, l, f, p, d, w) {
-    if (h !== f || l !== p) {
+  function l(h, c, f, p, d, w) {
+    if (h !== f || c !== p) {
       var _ = d.push(s(d) + "scale(", null, ",", null, ")");
-      w.push({ i: _ - 4, x: it(h, f) }, { i: _ - 2, x: it(l, p) });
+      w.push({ i: _ - 4, x: st(h, f) }, { i: _ - 2, x: st(c, p) });
     } else (f !== 1 || p !== 1) && d.push(s(d) + "scale(" + f + "," + p + ")");
   }
-  return function(h, l) {
+  return function(h, c) {
     var f = [], p = [];
-    return h = t(h), l = t(l), r(h.translateX, h.translateY, l.translateX, l.translateY, f, p), o(h.rotate, l.rotate, f, p), a(h.skewX, l.skewX, f, p), c(h.scaleX, h.scaleY, l.scaleX, l.scaleY, f, p), h = l = null, function(d) {
+    return h = t(h), c = t(c), r(h.translateX, h.translateY, c.translateX, c.translateY, f, p), o(h.rotate, c.rotate, f, p), a(h.skewX, c.skewX, f, p), l(h.scaleX, h.scaleY, c.scaleX, c.scaleY, f, p), h = c = null, function(d) {
       for (var w = -1, _ = p.length, M; ++w < _; ) f[(M = p[w]).i] = M.x(d);
       return f.join("");
     };
   };
 }
-var as = Yn(rs, "px, ", "px)", "deg)"), cs = Yn(os, ", ", ")", ")"), ls = 1e-12;
+var as = Yn(rs, "px, ", "px)", "deg)"), ls = Yn(os, ", ", ")", ")"), cs = 1e-12;
 function on(t) {
   return ((t = Math.exp(t)) + 1 / t) / 2;
 }
@@ -802,22 +802,22 @@ function us(t) {
 }
 var fs = (function t(e, n, i) {
   function s(r, o) {
-    var a = r[0], c = r[1], h = r[2], l = o[0], f = o[1], p = o[2], d = l - a, w = f - c, _ = d * d + w * w, M, y;
-    if (_ < ls)
-      y = Math.log(p / h) / e, M = function(et) {
+    var a = r[0], l = r[1], h = r[2], c = o[0], f = o[1], p = o[2], d = c - a, w = f - l, _ = d * d + w * w, M, y;
+    if (_ < cs)
+      y = Math.log(p / h) / e, M = function(nt) {
         return [
-          a + et * d,
-          c + et * w,
-          h * Math.exp(e * et * y)
+          a + nt * d,
+          l + nt * w,
+          h * Math.exp(e * nt * y)
         ];
       };
     else {
       var S = Math.sqrt(_), T = (p * p - h * h + i * _) / (2 * h * n * S), k = (p * p - h * h - i * _) / (2 * p * n * S), A = Math.log(Math.sqrt(T * T + 1) - T), I = Math.log(Math.sqrt(k * k + 1) - k);
-      y = (I - A) / e, M = function(et) {
-        var Lt = et * y, Rt = on(A), Pt = h / (n * S) * (Rt * us(e * Lt + A) - hs(A));
+      y = (I - A) / e, M = function(nt) {
+        var Lt = nt * y, Rt = on(A), Pt = h / (n * S) * (Rt * us(e * Lt + A) - hs(A));
         return [
           a + Pt * d,
-          c + Pt * w,
+          l + Pt * w,
           h * Rt / on(e * Lt + A)
         ];
       };
@@ -825,17 +825,17 @@ var fs = (function t(e, n, i) {
     return M.duration = Math.abs(y) * 1e3 * e / Math.SQRT2, M;
   }
   return s.rho = function(r) {
-    var o = Math.max(1e-3, +r), a = o * o, c = a * a;
-    return t(o, a, c);
+    var o = Math.max(1e-3, +r), a = o * o, l = a * a;
+    return t(o, a, l);
   }, s;
 })(Math.SQRT2, 2, 4);
 function Un(t) {
   return (function e(n) {
     n = +n;
     function i(s, r) {
-      var o = t((s = xe(s)).h, (r = xe(r)).h), a = wt(s.s, r.s), c = wt(s.l, r.l), h = wt(s.opacity, r.opacity);
-      return function(l) {
-        return s.h = o(l), s.s = a(l), s.l = c(Math.pow(l, n)), s.opacity = h(l), s + "";
+      var o = t((s = xe(s)).h, (r = xe(r)).h), a = wt(s.s, r.s), l = wt(s.l, r.l), h = wt(s.opacity, r.opacity);
+      return function(c) {
+        return s.h = o(c), s.s = a(c), s.l = l(Math.pow(c, n)), s.opacity = h(c), s + "";
       };
     }
     return i.gamma = e, i;
@@ -898,8 +898,8 @@ function vs(t, e) {
 function Ie(t, e, n, i, s = !1) {
   const r = new ImageData(n, e), o = Zn(Wn(), s);
   for (let a = 0; a < e * n; a++) {
-    const c = s ? Math.round(127.5 + 127.5 * Math.max(-1, Math.min(1, t[a] / (i || 1)))) : vs(t[a], i);
-    r.data.set(o.subarray(4 * c, 4 * c + 4), 4 * a);
+    const l = s ? Math.round(127.5 + 127.5 * Math.max(-1, Math.min(1, t[a] / (i || 1)))) : vs(t[a], i);
+    r.data.set(o.subarray(4 * l, 4 * l + 4), 4 * a);
   }
   return r;
 }
@@ -931,10 +931,10 @@ class xs {
     ));
   }
 }
-const cn = 160, bs = 4;
+const ln = 160, bs = 4;
 class _s {
   constructor(e, n, i, s, r) {
-    this.source = e, this.where = n, this.names = i, this.pool = s, this.changed = r, this.top = Math.max(0, Math.ceil(Math.log2(Math.max(this.rows, this.columns) / (2 * nt))));
+    this.source = e, this.where = n, this.names = i, this.pool = s, this.changed = r, this.top = Math.max(0, Math.ceil(Math.log2(Math.max(this.rows, this.columns) / (2 * it))));
   }
   peak = 1e-9;
   top;
@@ -956,8 +956,8 @@ class _s {
     return this.names.columns[e];
   }
   value(e, n) {
-    const i = this.held.get(this.key(0, Math.floor(e / nt), Math.floor(n / nt)))?.tile;
-    return i ? i.values[e % nt * i.columns + n % nt] : null;
+    const i = this.held.get(this.key(0, Math.floor(e / it), Math.floor(n / it)))?.tile;
+    return i ? i.values[e % it * i.columns + n % it] : null;
   }
   /** The level whose cells are about a pixel or larger. */
   level(e) {
@@ -972,13 +972,13 @@ class _s {
     this.next();
   }
   drawLevel(e, n, i) {
-    const s = nt * 2 ** i, r = (l, f, p) => [
-      Math.max(0, Math.floor(l / s)),
-      Math.min(Math.ceil(p / s) - 1, Math.floor((l + f) / s))
-    ], [o, a] = r(n.y, n.rows, this.rows), [c, h] = r(n.x, n.columns, this.columns);
-    for (let l = o; l <= a; l++)
-      for (let f = c; f <= h; f++) {
-        const p = this.key(i, l, f), d = this.held.get(p);
+    const s = it * 2 ** i, r = (c, f, p) => [
+      Math.max(0, Math.floor(c / s)),
+      Math.min(Math.ceil(p / s) - 1, Math.floor((c + f) / s))
+    ], [o, a] = r(n.y, n.rows, this.rows), [l, h] = r(n.x, n.columns, this.columns);
+    for (let c = o; c <= a; c++)
+      for (let f = l; f <= h; f++) {
+        const p = this.key(i, c, f), d = this.held.get(p);
         if (!d) {
           this.queue.push(p);
           continue;
@@ -989,7 +989,7 @@ class _s {
         e.imageSmoothingEnabled = w < 1, e.drawImage(
           d.picture,
           (f * s - n.x) * n.cell,
-          (l * s - n.y) * n.cell,
+          (c * s - n.y) * n.cell,
           d.tile.columns * w,
           d.tile.rows * w
         );
@@ -1018,17 +1018,17 @@ class _s {
         for (const r of this.held.values()) r.picture = null;
       }
     }
-    if (this.held.size > cn) {
+    if (this.held.size > ln) {
       const s = [...this.held].filter(([r]) => !r.startsWith(`${this.top} `)).sort((r, o) => r[1].used - o[1].used);
-      for (const [r] of s.slice(0, this.held.size - cn)) this.held.delete(r);
+      for (const [r] of s.slice(0, this.held.size - ln)) this.held.delete(r);
     }
     this.changed();
   }
 }
-const ot = 22, X = 260, ln = 0.02;
+const Z = 22, X = 260, cn = 0.02;
 class Ms {
   constructor(e, n, i) {
-    this.grid = e, this.held = n, this.options = i, this.canvas.setAttribute("role", "img"), this.canvas.setAttribute("aria-label", `${i.label}: lines from each word to the words it attends to`), this.left.setAttribute("role", "listbox"), this.left.setAttribute("aria-label", "attends from"), this.from = e.rows.names.map((s, r) => this.word(s, r)), this.to = e.columns.names.map((s) => g("div", { class: "word", text: R(s) })), this.left.append(...this.from), this.right.append(...this.to), this.element.append(this.left, this.canvas, this.right), this.element.addEventListener("pointerleave", () => this.hover(null)), this.element.addEventListener("scroll", this.redraw);
+    this.grid = e, this.held = n, this.options = i, this.canvas.setAttribute("role", "img"), this.canvas.setAttribute("aria-label", `${i.label}: lines from each word to the words it attends to`), this.left.setAttribute("role", "listbox"), this.left.setAttribute("aria-label", "attends from"), this.from = e.rows.names.map((s, r) => this.word(s, r)), this.to = e.columns.names.map((s) => g("div", { class: "word", text: R(s) })), this.left.append(...this.from), this.right.append(...this.to), this.element.append(this.left, this.canvas, this.right), this.element.addEventListener("pointerleave", () => this.hover(null)), this.element.addEventListener("scroll", () => (this.weigh(), this.redraw()));
   }
   element = g("div", { class: "lines" });
   canvas = g("canvas");
@@ -1037,6 +1037,12 @@ class Ms {
   from = [];
   to = [];
   hovered = null;
+  lit = null;
+  // the word that is marked as active
+  chosen = null;
+  // and the one marked as held
+  weighed = [0, 0];
+  // the words attended to that are shaded
   redraw = Nn(() => this.draw());
   /** Draw; to be called when the element has its size. */
   show() {
@@ -1044,7 +1050,7 @@ class Ms {
   }
   word(e, n) {
     const i = g("button", { class: "word", text: R(e) });
-    return i.type = "button", i.setAttribute("role", "option"), i.tabIndex = n === (this.held ?? 0) ? 0 : -1, i.addEventListener("pointerenter", () => this.hover(n)), i.addEventListener("focus", () => this.hover(n)), i.addEventListener("click", () => {
+    return i.type = "button", i.setAttribute("role", "option"), i.setAttribute("aria-selected", "false"), i.tabIndex = n === (this.held ?? 0) ? 0 : -1, i.addEventListener("pointerenter", () => this.hover(n)), i.addEventListener("focus", () => this.hover(n)), i.addEventListener("click", () => {
       this.held = this.held === n ? null : n, this.options.hold(this.held), this.mark(), this.redraw();
     }), i.addEventListener("keydown", (s) => {
       const r = s.key === "ArrowDown" ? 1 : s.key === "ArrowUp" ? -1 : 0;
@@ -1061,24 +1067,35 @@ class Ms {
     return this.hovered ?? this.held;
   }
   mark() {
-    const { active: e, grid: n } = this, i = n.columns.names.length;
-    this.from.forEach((s, r) => {
-      s.classList.toggle("active", r === e), s.setAttribute("aria-selected", String(r === this.held));
-    }), this.to.forEach((s, r) => {
-      const o = e === null ? 0 : n.values[e * i + r], a = n.peak ? o / n.peak : 0;
-      s.style.setProperty("--share", e === null ? "0" : a.toFixed(3)), e === null ? (delete s.dataset.weight, delete s.dataset.shown) : (s.dataset.weight = o.toFixed(7), s.dataset.shown = o >= 0.01 ? H(o, 2) : "");
-    }), e !== null && this.options.say(Jn(n, e));
+    const { active: e, grid: n } = this;
+    for (const i of /* @__PURE__ */ new Set([this.lit, this.chosen, e, this.held]))
+      i === null || !this.from[i] || (this.from[i].classList.toggle("active", i === e), this.from[i].setAttribute("aria-selected", String(i === this.held)));
+    this.lit = e, this.chosen = this.held, this.weigh(), e !== null && this.options.say(Jn(n, e));
+  }
+  /** Shade the words attended to: those in sight, for a page of many words must follow the pointer. */
+  weigh() {
+    const { active: e, grid: n, element: i } = this, s = n.columns.names.length, r = i.clientHeight || 1 / 0, o = Math.max(0, Math.floor(i.scrollTop / Z) - 2), a = Math.min(s, Math.ceil((i.scrollTop + r) / Z) + 2);
+    for (let l = this.weighed[0]; l < this.weighed[1]; l++)
+      if (e === null || l < o || l >= a) {
+        const h = this.to[l];
+        h.style.removeProperty("--share"), delete h.dataset.weight, delete h.dataset.shown;
+      }
+    if (this.weighed = e === null ? [0, 0] : [o, a], e !== null)
+      for (let l = o; l < a; l++) {
+        const h = this.to[l], c = n.values[e * s + l];
+        h.style.setProperty("--share", (n.peak ? c / n.peak : 0).toFixed(3)), h.dataset.weight = c.toFixed(7), h.dataset.shown = c >= 0.01 ? H(c, 2) : "";
+      }
   }
   draw() {
-    const { grid: e, element: n, active: i } = this, s = n.scrollTop, r = Math.min(n.clientHeight || 600, Math.max(e.rows.names.length, e.columns.names.length) * ot), o = Sn(this.canvas, X, r);
+    const { grid: e, element: n, active: i } = this, s = n.scrollTop, r = Math.min(n.clientHeight || 600, Math.max(e.rows.names.length, e.columns.names.length) * Z), o = Sn(this.canvas, X, r);
     o.clearRect(0, 0, X, r);
-    const a = e.columns.names.length, c = i === null ? ln * e.peak : 2e-3 * e.peak, h = i ?? 0, l = i === null ? e.rows.names.length : i + 1, f = $t("--line");
-    for (let p = h; p < l; p++) {
-      const d = (p + 0.5) * ot - s;
+    const a = e.columns.names.length, l = i === null ? cn * e.peak : 2e-3 * e.peak, h = i ?? 0, c = i === null ? e.rows.names.length : i + 1, f = $t("--line");
+    for (let p = h; p < c; p++) {
+      const d = (p + 0.5) * Z - s;
       for (let w = 0; w < a; w++) {
         const _ = e.values[p * a + w];
-        if (_ <= c) continue;
-        const M = (w + 0.5) * ot - s;
+        if (_ <= l) continue;
+        const M = (w + 0.5) * Z - s;
         if (Math.max(d, M) < 0 || Math.min(d, M) > r) continue;
         const y = _ / e.peak;
         o.globalAlpha = Math.min(1, i === null ? 0.75 * y : 0.15 + 0.85 * y), o.lineWidth = 0.5 + 3.5 * y, o.strokeStyle = i === null ? f : pt.query, o.beginPath(), o.moveTo(0, d), o.bezierCurveTo(X * 0.45, d, X * 0.55, M, X, M), o.stroke();
@@ -1088,22 +1105,22 @@ class Ms {
   }
   /** The lines as an SVG, all that would be drawn. */
   svg() {
-    const { grid: e, active: n } = this, i = e.columns.names.length, s = 150, r = Math.max(e.rows.names.length, i) * ot, o = [
+    const { grid: e, active: n } = this, i = e.columns.names.length, s = 150, r = Math.max(e.rows.names.length, i) * Z, o = [
       `<svg xmlns="http://www.w3.org/2000/svg" width="${2 * s + X}" height="${r}" font-family="sans-serif" font-size="13">`
     ];
-    e.rows.names.forEach((c, h) => {
+    e.rows.names.forEach((l, h) => {
       if (!(n !== null && h !== n))
-        for (let l = 0; l < i; l++) {
-          const f = e.peak ? e.values[h * i + l] / e.peak : 0;
-          if (f <= ln) continue;
-          const [p, d] = [(h + 0.5) * ot, (l + 0.5) * ot], w = `M${s} ${p}C${s + X * 0.45} ${p} ${s + X * 0.55} ${d} ${s + X} ${d}`;
+        for (let c = 0; c < i; c++) {
+          const f = e.peak ? e.values[h * i + c] / e.peak : 0;
+          if (f <= cn) continue;
+          const [p, d] = [(h + 0.5) * Z, (c + 0.5) * Z], w = `M${s} ${p}C${s + X * 0.45} ${p} ${s + X * 0.55} ${d} ${s + X} ${d}`;
           o.push(
             `<path d="${w}" fill="none" stroke="${pt.key}" stroke-width="${(0.5 + 3.5 * f).toFixed(2)}" opacity="${f.toFixed(3)}"/>`
           );
         }
     });
-    const a = (c, h, l, f) => `<text x="${h}" y="${(l + 0.5) * ot + 4}" text-anchor="${f}">${Me(R(c))}</text>`;
-    return e.rows.names.forEach((c, h) => o.push(a(c, s - 8, h, "end"))), e.columns.names.forEach((c, h) => o.push(a(c, s + X + 8, h, "start"))), o.join(`
+    const a = (l, h, c, f) => `<text x="${h}" y="${(c + 0.5) * Z + 4}" text-anchor="${f}">${Me(R(l))}</text>`;
+    return e.rows.names.forEach((l, h) => o.push(a(l, s - 8, h, "end"))), e.columns.names.forEach((l, h) => o.push(a(l, s + X + 8, h, "start"))), o.join(`
 `) + `
 </svg>
 `;
@@ -1156,8 +1173,8 @@ function Le(t) {
 function As(t) {
   typeof t != "function" && (t = Le(t));
   for (var e = this._groups, n = e.length, i = new Array(n), s = 0; s < n; ++s)
-    for (var r = e[s], o = r.length, a = i[s] = new Array(o), c, h, l = 0; l < o; ++l)
-      (c = r[l]) && (h = t.call(c, c.__data__, l, r)) && ("__data__" in c && (h.__data__ = c.__data__), a[l] = h);
+    for (var r = e[s], o = r.length, a = i[s] = new Array(o), l, h, c = 0; c < o; ++c)
+      (l = r[c]) && (h = t.call(l, l.__data__, c, r)) && ("__data__" in l && (h.__data__ = l.__data__), a[c] = h);
   return new L(i, this._parents);
 }
 function qs(t) {
@@ -1179,8 +1196,8 @@ function Ns(t) {
 function Ts(t) {
   typeof t == "function" ? t = Ns(t) : t = jn(t);
   for (var e = this._groups, n = e.length, i = [], s = [], r = 0; r < n; ++r)
-    for (var o = e[r], a = o.length, c, h = 0; h < a; ++h)
-      (c = o[h]) && (i.push(t.call(c, c.__data__, h, o)), s.push(c));
+    for (var o = e[r], a = o.length, l, h = 0; h < a; ++h)
+      (l = o[h]) && (i.push(t.call(l, l.__data__, h, o)), s.push(l));
   return new L(i, s);
 }
 function ti(t) {
@@ -1220,8 +1237,8 @@ function Ds(t) {
 function Fs(t) {
   typeof t != "function" && (t = ti(t));
   for (var e = this._groups, n = e.length, i = new Array(n), s = 0; s < n; ++s)
-    for (var r = e[s], o = r.length, a = i[s] = [], c, h = 0; h < o; ++h)
-      (c = r[h]) && t.call(c, c.__data__, h, r) && a.push(c);
+    for (var r = e[s], o = r.length, a = i[s] = [], l, h = 0; h < o; ++h)
+      (l = r[h]) && t.call(l, l.__data__, h, r) && a.push(l);
   return new L(i, this._parents);
 }
 function ni(t) {
@@ -1254,19 +1271,19 @@ function Bs(t) {
   };
 }
 function Vs(t, e, n, i, s, r) {
-  for (var o = 0, a, c = e.length, h = r.length; o < h; ++o)
+  for (var o = 0, a, l = e.length, h = r.length; o < h; ++o)
     (a = e[o]) ? (a.__data__ = r[o], i[o] = a) : n[o] = new Jt(t, r[o]);
-  for (; o < c; ++o)
+  for (; o < l; ++o)
     (a = e[o]) && (s[o] = a);
 }
 function Xs(t, e, n, i, s, r, o) {
-  var a, c, h = /* @__PURE__ */ new Map(), l = e.length, f = r.length, p = new Array(l), d;
-  for (a = 0; a < l; ++a)
-    (c = e[a]) && (p[a] = d = o.call(c, c.__data__, a, e) + "", h.has(d) ? s[a] = c : h.set(d, c));
+  var a, l, h = /* @__PURE__ */ new Map(), c = e.length, f = r.length, p = new Array(c), d;
+  for (a = 0; a < c; ++a)
+    (l = e[a]) && (p[a] = d = o.call(l, l.__data__, a, e) + "", h.has(d) ? s[a] = l : h.set(d, l));
   for (a = 0; a < f; ++a)
-    d = o.call(t, r[a], a, r) + "", (c = h.get(d)) ? (i[a] = c, c.__data__ = r[a], h.delete(d)) : n[a] = new Jt(t, r[a]);
-  for (a = 0; a < l; ++a)
-    (c = e[a]) && h.get(p[a]) === c && (s[a] = c);
+    d = o.call(t, r[a], a, r) + "", (l = h.get(d)) ? (i[a] = l, l.__data__ = r[a], h.delete(d)) : n[a] = new Jt(t, r[a]);
+  for (a = 0; a < c; ++a)
+    (l = e[a]) && h.get(p[a]) === l && (s[a] = l);
 }
 function Ks(t) {
   return t.__data__;
@@ -1275,16 +1292,16 @@ function Ys(t, e) {
   if (!arguments.length) return Array.from(this, Ks);
   var n = e ? Xs : Vs, i = this._parents, s = this._groups;
   typeof t != "function" && (t = Bs(t));
-  for (var r = s.length, o = new Array(r), a = new Array(r), c = new Array(r), h = 0; h < r; ++h) {
-    var l = i[h], f = s[h], p = f.length, d = Us(t.call(l, l && l.__data__, h, i)), w = d.length, _ = a[h] = new Array(w), M = o[h] = new Array(w), y = c[h] = new Array(p);
-    n(l, f, _, M, y, d, e);
+  for (var r = s.length, o = new Array(r), a = new Array(r), l = new Array(r), h = 0; h < r; ++h) {
+    var c = i[h], f = s[h], p = f.length, d = Us(t.call(c, c && c.__data__, h, i)), w = d.length, _ = a[h] = new Array(w), M = o[h] = new Array(w), y = l[h] = new Array(p);
+    n(c, f, _, M, y, d, e);
     for (var S = 0, T = 0, k, A; S < w; ++S)
       if (k = _[S]) {
         for (S >= T && (T = S + 1); !(A = M[T]) && ++T < w; ) ;
         k._next = A || null;
       }
   }
-  return o = new L(o, i), o._enter = a, o._exit = c, o;
+  return o = new L(o, i), o._enter = a, o._exit = l, o;
 }
 function Us(t) {
   return typeof t == "object" && "length" in t ? t : Array.from(t);
@@ -1297,11 +1314,11 @@ function Ws(t, e, n) {
   return typeof t == "function" ? (i = t(i), i && (i = i.selection())) : i = i.append(t + ""), e != null && (s = e(s), s && (s = s.selection())), n == null ? r.remove() : n(r), i && s ? i.merge(s).order() : s;
 }
 function Zs(t) {
-  for (var e = t.selection ? t.selection() : t, n = this._groups, i = e._groups, s = n.length, r = i.length, o = Math.min(s, r), a = new Array(s), c = 0; c < o; ++c)
-    for (var h = n[c], l = i[c], f = h.length, p = a[c] = new Array(f), d, w = 0; w < f; ++w)
-      (d = h[w] || l[w]) && (p[w] = d);
-  for (; c < s; ++c)
-    a[c] = n[c];
+  for (var e = t.selection ? t.selection() : t, n = this._groups, i = e._groups, s = n.length, r = i.length, o = Math.min(s, r), a = new Array(s), l = 0; l < o; ++l)
+    for (var h = n[l], c = i[l], f = h.length, p = a[l] = new Array(f), d, w = 0; w < f; ++w)
+      (d = h[w] || c[w]) && (p[w] = d);
+  for (; l < s; ++l)
+    a[l] = n[l];
   return new L(a, this._parents);
 }
 function Js() {
@@ -1316,9 +1333,9 @@ function Qs(t) {
     return f && p ? t(f.__data__, p.__data__) : !f - !p;
   }
   for (var n = this._groups, i = n.length, s = new Array(i), r = 0; r < i; ++r) {
-    for (var o = n[r], a = o.length, c = s[r] = new Array(a), h, l = 0; l < a; ++l)
-      (h = o[l]) && (c[l] = h);
-    c.sort(e);
+    for (var o = n[r], a = o.length, l = s[r] = new Array(a), h, c = 0; c < a; ++c)
+      (h = o[c]) && (l[c] = h);
+    l.sort(e);
   }
   return new L(s, this._parents).order();
 }
@@ -1364,12 +1381,12 @@ function ar(t) {
     this.removeAttributeNS(t.space, t.local);
   };
 }
-function cr(t, e) {
+function lr(t, e) {
   return function() {
     this.setAttribute(t, e);
   };
 }
-function lr(t, e) {
+function cr(t, e) {
   return function() {
     this.setAttributeNS(t.space, t.local, e);
   };
@@ -1392,7 +1409,7 @@ function fr(t, e) {
     var i = this.node();
     return n.local ? i.getAttributeNS(n.space, n.local) : i.getAttribute(n);
   }
-  return this.each((e == null ? n.local ? ar : or : typeof e == "function" ? n.local ? ur : hr : n.local ? lr : cr)(n, e));
+  return this.each((e == null ? n.local ? ar : or : typeof e == "function" ? n.local ? ur : hr : n.local ? cr : lr)(n, e));
 }
 function ii(t) {
   return t.ownerDocument && t.ownerDocument.defaultView || t.document && t || t.defaultView;
@@ -1610,28 +1627,28 @@ function Zr(t, e, n) {
   if (arguments.length < 2) {
     var a = this.node().__on;
     if (a) {
-      for (var c = 0, h = a.length, l; c < h; ++c)
-        for (s = 0, l = a[c]; s < r; ++s)
-          if ((o = i[s]).type === l.type && o.name === l.name)
-            return l.value;
+      for (var l = 0, h = a.length, c; l < h; ++l)
+        for (s = 0, c = a[l]; s < r; ++s)
+          if ((o = i[s]).type === c.type && o.name === c.name)
+            return c.value;
     }
     return;
   }
   for (a = e ? Wr : Gr, s = 0; s < r; ++s) this.each(a(i[s], e, n));
   return this;
 }
-function ci(t, e, n) {
+function li(t, e, n) {
   var i = ii(t), s = i.CustomEvent;
   typeof s == "function" ? s = new s(e, n) : (s = i.document.createEvent("Event"), n ? (s.initEvent(e, n.bubbles, n.cancelable), s.detail = n.detail) : s.initEvent(e, !1, !1)), t.dispatchEvent(s);
 }
 function Jr(t, e) {
   return function() {
-    return ci(this, t, e);
+    return li(this, t, e);
   };
 }
 function Qr(t, e) {
   return function() {
-    return ci(this, t, e.apply(this, arguments));
+    return li(this, t, e.apply(this, arguments));
   };
 }
 function jr(t, e) {
@@ -1642,12 +1659,12 @@ function* to() {
     for (var i = t[e], s = 0, r = i.length, o; s < r; ++s)
       (o = i[s]) && (yield o);
 }
-var li = [null];
+var ci = [null];
 function L(t, e) {
   this._groups = t, this._parents = e;
 }
 function It() {
-  return new L([[document.documentElement]], li);
+  return new L([[document.documentElement]], ci);
 }
 function eo() {
   return this;
@@ -1691,7 +1708,7 @@ L.prototype = It.prototype = {
   [Symbol.iterator]: to
 };
 function F(t) {
-  return typeof t == "string" ? new L([[document.querySelector(t)]], [document.documentElement]) : new L([[t]], li);
+  return typeof t == "string" ? new L([[document.querySelector(t)]], [document.documentElement]) : new L([[t]], ci);
 }
 function no(t) {
   let e;
@@ -1791,9 +1808,9 @@ var xt = 0, Et = 0, Mt = 0, hi = 1e3, Qt, At, jt = 0, ft = 0, se = 0, Ct = typeo
   setTimeout(t, 17);
 };
 function Oe() {
-  return ft || (ui(co), ft = Ct.now() + se);
+  return ft || (ui(lo), ft = Ct.now() + se);
 }
-function co() {
+function lo() {
   ft = 0;
 }
 function te() {
@@ -1813,7 +1830,7 @@ function fi(t, e, n) {
   var i = new te();
   return i.restart(t, e, n), i;
 }
-function lo() {
+function co() {
   Oe(), ++xt;
   for (var t = Qt, e; t; )
     (e = ft - t._time) >= 0 && t._call.call(void 0, e), t = t._next;
@@ -1822,7 +1839,7 @@ function lo() {
 function fn() {
   ft = (jt = Ct.now()) + se, xt = Et = 0;
   try {
-    lo();
+    co();
   } finally {
     xt = 0, uo(), ft = 0;
   }
@@ -1976,27 +1993,27 @@ function go(t, e, n) {
     n.state = pn, n.timer.restart(o, n.delay, n.time), n.delay <= h && o(h - n.delay);
   }
   function o(h) {
-    var l, f, p, d;
-    if (n.state !== pn) return c();
-    for (l in i)
-      if (d = i[l], d.name === n.name) {
+    var c, f, p, d;
+    if (n.state !== pn) return l();
+    for (c in i)
+      if (d = i[c], d.name === n.name) {
         if (d.state === Xt) return dn(o);
-        d.state === mn ? (d.state = Kt, d.timer.stop(), d.on.call("interrupt", t, t.__data__, d.index, d.group), delete i[l]) : +l < e && (d.state = Kt, d.timer.stop(), d.on.call("cancel", t, t.__data__, d.index, d.group), delete i[l]);
+        d.state === mn ? (d.state = Kt, d.timer.stop(), d.on.call("interrupt", t, t.__data__, d.index, d.group), delete i[c]) : +c < e && (d.state = Kt, d.timer.stop(), d.on.call("cancel", t, t.__data__, d.index, d.group), delete i[c]);
       }
     if (dn(function() {
       n.state === Xt && (n.state = mn, n.timer.restart(a, n.delay, n.time), a(h));
     }), n.state = qe, n.on.call("start", t, t.__data__, n.index, n.group), n.state === qe) {
-      for (n.state = Xt, s = new Array(p = n.tween.length), l = 0, f = -1; l < p; ++l)
-        (d = n.tween[l].value.call(t, t.__data__, n.index, n.group)) && (s[++f] = d);
+      for (n.state = Xt, s = new Array(p = n.tween.length), c = 0, f = -1; c < p; ++c)
+        (d = n.tween[c].value.call(t, t.__data__, n.index, n.group)) && (s[++f] = d);
       s.length = f + 1;
     }
   }
   function a(h) {
-    for (var l = h < n.duration ? n.ease.call(null, h / n.duration) : (n.timer.restart(c), n.state = Se, 1), f = -1, p = s.length; ++f < p; )
-      s[f].call(t, l);
-    n.state === Se && (n.on.call("end", t, t.__data__, n.index, n.group), c());
+    for (var c = h < n.duration ? n.ease.call(null, h / n.duration) : (n.timer.restart(l), n.state = Se, 1), f = -1, p = s.length; ++f < p; )
+      s[f].call(t, c);
+    n.state === Se && (n.on.call("end", t, t.__data__, n.index, n.group), l());
   }
-  function c() {
+  function l() {
     n.state = Kt, n.timer.stop(), delete i[e];
     for (var h in i) return;
     delete t.__transition;
@@ -2043,12 +2060,12 @@ function vo(t, e, n) {
     var r = U(this, t), o = r.tween;
     if (o !== i) {
       s = (i = o).slice();
-      for (var a = { name: e, value: n }, c = 0, h = s.length; c < h; ++c)
-        if (s[c].name === e) {
-          s[c] = a;
+      for (var a = { name: e, value: n }, l = 0, h = s.length; l < h; ++l)
+        if (s[l].name === e) {
+          s[l] = a;
           break;
         }
-      c === h && s.push(a);
+      l === h && s.push(a);
     }
     r.tween = s;
   };
@@ -2074,7 +2091,7 @@ function Xe(t, e, n) {
 }
 function pi(t, e) {
   var n;
-  return (typeof e == "number" ? it : e instanceof Nt ? sn : (n = Nt(e)) ? (e = n, sn) : ss)(t, e);
+  return (typeof e == "number" ? st : e instanceof Nt ? sn : (n = Nt(e)) ? (e = n, sn) : ss)(t, e);
 }
 function bo(t) {
   return function() {
@@ -2103,19 +2120,19 @@ function ko(t, e, n) {
 function $o(t, e, n) {
   var i, s, r;
   return function() {
-    var o, a = n(this), c;
-    return a == null ? void this.removeAttribute(t) : (o = this.getAttribute(t), c = a + "", o === c ? null : o === i && c === s ? r : (s = c, r = e(i = o, a)));
+    var o, a = n(this), l;
+    return a == null ? void this.removeAttribute(t) : (o = this.getAttribute(t), l = a + "", o === l ? null : o === i && l === s ? r : (s = l, r = e(i = o, a)));
   };
 }
 function Eo(t, e, n) {
   var i, s, r;
   return function() {
-    var o, a = n(this), c;
-    return a == null ? void this.removeAttributeNS(t.space, t.local) : (o = this.getAttributeNS(t.space, t.local), c = a + "", o === c ? null : o === i && c === s ? r : (s = c, r = e(i = o, a)));
+    var o, a = n(this), l;
+    return a == null ? void this.removeAttributeNS(t.space, t.local) : (o = this.getAttributeNS(t.space, t.local), l = a + "", o === l ? null : o === i && l === s ? r : (s = l, r = e(i = o, a)));
   };
 }
 function Ao(t, e) {
-  var n = ie(t), i = n === "transform" ? cs : pi;
+  var n = ie(t), i = n === "transform" ? ls : pi;
   return this.attrTween(t, typeof e == "function" ? (n.local ? Eo : $o)(n, i, Xe(this, "attr." + t, e)) : e == null ? (n.local ? _o : bo)(n) : (n.local ? ko : Mo)(n, i, e));
 }
 function qo(t, e) {
@@ -2204,18 +2221,18 @@ function Bo(t) {
 function Vo(t) {
   typeof t != "function" && (t = ti(t));
   for (var e = this._groups, n = e.length, i = new Array(n), s = 0; s < n; ++s)
-    for (var r = e[s], o = r.length, a = i[s] = [], c, h = 0; h < o; ++h)
-      (c = r[h]) && t.call(c, c.__data__, h, r) && a.push(c);
-  return new tt(i, this._parents, this._name, this._id);
+    for (var r = e[s], o = r.length, a = i[s] = [], l, h = 0; h < o; ++h)
+      (l = r[h]) && t.call(l, l.__data__, h, r) && a.push(l);
+  return new et(i, this._parents, this._name, this._id);
 }
 function Xo(t) {
   if (t._id !== this._id) throw new Error();
   for (var e = this._groups, n = t._groups, i = e.length, s = n.length, r = Math.min(i, s), o = new Array(i), a = 0; a < r; ++a)
-    for (var c = e[a], h = n[a], l = c.length, f = o[a] = new Array(l), p, d = 0; d < l; ++d)
-      (p = c[d] || h[d]) && (f[d] = p);
+    for (var l = e[a], h = n[a], c = l.length, f = o[a] = new Array(c), p, d = 0; d < c; ++d)
+      (p = l[d] || h[d]) && (f[d] = p);
   for (; a < i; ++a)
     o[a] = e[a];
-  return new tt(o, this._parents, this._name, this._id);
+  return new et(o, this._parents, this._name, this._id);
 }
 function Ko(t) {
   return (t + "").trim().split(/^|\s+/).every(function(e) {
@@ -2248,21 +2265,21 @@ function Zo(t) {
   var e = this._name, n = this._id;
   typeof t != "function" && (t = Le(t));
   for (var i = this._groups, s = i.length, r = new Array(s), o = 0; o < s; ++o)
-    for (var a = i[o], c = a.length, h = r[o] = new Array(c), l, f, p = 0; p < c; ++p)
-      (l = a[p]) && (f = t.call(l, l.__data__, p, a)) && ("__data__" in l && (f.__data__ = l.__data__), h[p] = f, re(h[p], e, n, p, h, B(l, n)));
-  return new tt(r, this._parents, e, n);
+    for (var a = i[o], l = a.length, h = r[o] = new Array(l), c, f, p = 0; p < l; ++p)
+      (c = a[p]) && (f = t.call(c, c.__data__, p, a)) && ("__data__" in c && (f.__data__ = c.__data__), h[p] = f, re(h[p], e, n, p, h, B(c, n)));
+  return new et(r, this._parents, e, n);
 }
 function Jo(t) {
   var e = this._name, n = this._id;
   typeof t != "function" && (t = jn(t));
   for (var i = this._groups, s = i.length, r = [], o = [], a = 0; a < s; ++a)
-    for (var c = i[a], h = c.length, l, f = 0; f < h; ++f)
-      if (l = c[f]) {
-        for (var p = t.call(l, l.__data__, f, c), d, w = B(l, n), _ = 0, M = p.length; _ < M; ++_)
+    for (var l = i[a], h = l.length, c, f = 0; f < h; ++f)
+      if (c = l[f]) {
+        for (var p = t.call(c, c.__data__, f, l), d, w = B(c, n), _ = 0, M = p.length; _ < M; ++_)
           (d = p[_]) && re(d, e, n, _, p, w);
-        r.push(p), o.push(l);
+        r.push(p), o.push(c);
       }
-  return new tt(r, o, e, n);
+  return new et(r, o, e, n);
 }
 var Qo = It.prototype.constructor;
 function jo() {
@@ -2290,15 +2307,15 @@ function ea(t, e, n) {
 function na(t, e, n) {
   var i, s, r;
   return function() {
-    var o = vt(this, t), a = n(this), c = a + "";
-    return a == null && (c = a = (this.style.removeProperty(t), vt(this, t))), o === c ? null : o === i && c === s ? r : (s = c, r = e(i = o, a));
+    var o = vt(this, t), a = n(this), l = a + "";
+    return a == null && (l = a = (this.style.removeProperty(t), vt(this, t))), o === l ? null : o === i && l === s ? r : (s = l, r = e(i = o, a));
   };
 }
 function ia(t, e) {
   var n, i, s, r = "style." + e, o = "end." + r, a;
   return function() {
-    var c = U(this, t), h = c.on, l = c.value[r] == null ? a || (a = mi(e)) : void 0;
-    (h !== n || s !== l) && (i = (n = h).copy()).on(o, s = l), c.on = i;
+    var l = U(this, t), h = l.on, c = l.value[r] == null ? a || (a = mi(e)) : void 0;
+    (h !== n || s !== c) && (i = (n = h).copy()).on(o, s = c), l.on = i;
   };
 }
 function sa(t, e, n) {
@@ -2325,19 +2342,19 @@ function aa(t, e, n) {
   if (typeof e != "function") throw new Error();
   return this.tween(i, oa(t, e, n ?? ""));
 }
-function ca(t) {
+function la(t) {
   return function() {
     this.textContent = t;
   };
 }
-function la(t) {
+function ca(t) {
   return function() {
     var e = t(this);
     this.textContent = e ?? "";
   };
 }
 function ha(t) {
-  return this.tween("text", typeof t == "function" ? la(Xe(this, "text", t)) : ca(t == null ? "" : t + ""));
+  return this.tween("text", typeof t == "function" ? ca(Xe(this, "text", t)) : la(t == null ? "" : t + ""));
 }
 function ua(t) {
   return function(e) {
@@ -2361,54 +2378,54 @@ function da(t) {
 }
 function pa() {
   for (var t = this._name, e = this._id, n = gi(), i = this._groups, s = i.length, r = 0; r < s; ++r)
-    for (var o = i[r], a = o.length, c, h = 0; h < a; ++h)
-      if (c = o[h]) {
-        var l = B(c, e);
-        re(c, t, n, h, o, {
-          time: l.time + l.delay + l.duration,
+    for (var o = i[r], a = o.length, l, h = 0; h < a; ++h)
+      if (l = o[h]) {
+        var c = B(l, e);
+        re(l, t, n, h, o, {
+          time: c.time + c.delay + c.duration,
           delay: 0,
-          duration: l.duration,
-          ease: l.ease
+          duration: c.duration,
+          ease: c.ease
         });
       }
-  return new tt(i, this._parents, t, n);
+  return new et(i, this._parents, t, n);
 }
 function ma() {
   var t, e, n = this, i = n._id, s = n.size();
   return new Promise(function(r, o) {
-    var a = { value: o }, c = { value: function() {
+    var a = { value: o }, l = { value: function() {
       --s === 0 && r();
     } };
     n.each(function() {
-      var h = U(this, i), l = h.on;
-      l !== t && (e = (t = l).copy(), e._.cancel.push(a), e._.interrupt.push(a), e._.end.push(c)), h.on = e;
+      var h = U(this, i), c = h.on;
+      c !== t && (e = (t = c).copy(), e._.cancel.push(a), e._.interrupt.push(a), e._.end.push(l)), h.on = e;
     }), s === 0 && r();
   });
 }
 var ga = 0;
-function tt(t, e, n, i) {
+function et(t, e, n, i) {
   this._groups = t, this._parents = e, this._name = n, this._id = i;
 }
 function gi() {
   return ++ga;
 }
-var Z = It.prototype;
-tt.prototype = {
-  constructor: tt,
+var J = It.prototype;
+et.prototype = {
+  constructor: et,
   select: Zo,
   selectAll: Jo,
-  selectChild: Z.selectChild,
-  selectChildren: Z.selectChildren,
+  selectChild: J.selectChild,
+  selectChildren: J.selectChildren,
   filter: Vo,
   merge: Xo,
   selection: jo,
   transition: pa,
-  call: Z.call,
-  nodes: Z.nodes,
-  node: Z.node,
-  size: Z.size,
-  empty: Z.empty,
-  each: Z.each,
+  call: J.call,
+  nodes: J.nodes,
+  node: J.node,
+  size: J.size,
+  empty: J.empty,
+  each: J.each,
   on: Uo,
   attr: Ao,
   attrTween: Co,
@@ -2423,7 +2440,7 @@ tt.prototype = {
   ease: Fo,
   easeVarying: Bo,
   end: ma,
-  [Symbol.iterator]: Z[Symbol.iterator]
+  [Symbol.iterator]: J[Symbol.iterator]
 };
 var wa = {
   time: null,
@@ -2440,11 +2457,11 @@ function ya(t, e) {
 }
 function va(t) {
   var e, n;
-  t instanceof tt ? (e = t._id, t = t._name) : (e = gi(), (n = wa).time = Oe(), t = t == null ? null : t + "");
+  t instanceof et ? (e = t._id, t = t._name) : (e = gi(), (n = wa).time = Oe(), t = t == null ? null : t + "");
   for (var i = this._groups, s = i.length, r = 0; r < s; ++r)
-    for (var o = i[r], a = o.length, c, h = 0; h < a; ++h)
-      (c = o[h]) && re(c, t, e, h, o, n || ya(c, e));
-  return new tt(i, this._parents, t, e);
+    for (var o = i[r], a = o.length, l, h = 0; h < a; ++h)
+      (l = o[h]) && re(l, t, e, h, o, n || ya(l, e));
+  return new et(i, this._parents, t, e);
 }
 It.prototype.interrupt = wo;
 It.prototype.transition = va;
@@ -2463,16 +2480,16 @@ function xa(t, {
     _: { value: s }
   });
 }
-function j(t, e, n) {
+function tt(t, e, n) {
   this.k = t, this.x = e, this.y = n;
 }
-j.prototype = {
-  constructor: j,
+tt.prototype = {
+  constructor: tt,
   scale: function(t) {
-    return t === 1 ? this : new j(this.k * t, this.x, this.y);
+    return t === 1 ? this : new tt(this.k * t, this.x, this.y);
   },
   translate: function(t, e) {
-    return t === 0 & e === 0 ? this : new j(this.k, this.x + this.k * t, this.y + this.k * e);
+    return t === 0 & e === 0 ? this : new tt(this.k, this.x + this.k * t, this.y + this.k * e);
   },
   apply: function(t) {
     return [t[0] * this.k + this.x, t[1] * this.k + this.y];
@@ -2502,8 +2519,8 @@ j.prototype = {
     return "translate(" + this.x + "," + this.y + ") scale(" + this.k + ")";
   }
 };
-var qt = new j(1, 0, 0);
-j.prototype;
+var qt = new tt(1, 0, 0);
+tt.prototype;
 function pe(t) {
   t.stopImmediatePropagation();
 }
@@ -2534,7 +2551,7 @@ function $a(t, e, n) {
   );
 }
 function Ea() {
-  var t = ba, e = _a, n = $a, i = Ma, s = ka, r = [0, 1 / 0], o = [[-1 / 0, -1 / 0], [1 / 0, 1 / 0]], a = 250, c = fs, h = Pe("start", "zoom", "end"), l, f, p, d = 500, w = 150, _ = 0, M = 10;
+  var t = ba, e = _a, n = $a, i = Ma, s = ka, r = [0, 1 / 0], o = [[-1 / 0, -1 / 0], [1 / 0, 1 / 0]], a = 250, l = fs, h = Pe("start", "zoom", "end"), c, f, p, d = 500, w = 150, _ = 0, M = 10;
   function y(u) {
     u.property("__zoom", gn).on("wheel.zoom", Lt, { passive: !1 }).on("mousedown.zoom", Rt).on("dblclick.zoom", Pt).filter(s).on("touchstart.zoom", vi).on("touchmove.zoom", xi).on("touchend.zoom touchcancel.zoom", bi).style("-webkit-tap-highlight-color", "rgba(0,0,0,0)");
   }
@@ -2570,11 +2587,11 @@ function Ea() {
     }, x, b);
   };
   function S(u, v) {
-    return v = Math.max(r[0], Math.min(r[1], v)), v === u.k ? u : new j(v, u.x, u.y);
+    return v = Math.max(r[0], Math.min(r[1], v)), v === u.k ? u : new tt(v, u.x, u.y);
   }
   function T(u, v, m) {
     var x = v[0] - m[0] * u.k, b = v[1] - m[1] * u.k;
-    return x === u.x && b === u.y ? u : new j(u.k, x, b);
+    return x === u.x && b === u.y ? u : new tt(u.k, x, b);
   }
   function k(u) {
     return [(+u[0][0] + +u[1][0]) / 2, (+u[0][1] + +u[1][1]) / 2];
@@ -2585,24 +2602,24 @@ function Ea() {
     }).on("interrupt.zoom end.zoom", function() {
       I(this, arguments).event(x).end();
     }).tween("zoom", function() {
-      var b = this, $ = arguments, E = I(b, $).event(x), q = e.apply(b, $), N = m == null ? k(q) : typeof m == "function" ? m.apply(b, $) : m, V = Math.max(q[1][0] - q[0][0], q[1][1] - q[0][1]), z = b.__zoom, P = typeof v == "function" ? v.apply(b, $) : v, G = c(z.invert(N).concat(V / z.k), P.invert(N).concat(V / P.k));
+      var b = this, $ = arguments, E = I(b, $).event(x), q = e.apply(b, $), N = m == null ? k(q) : typeof m == "function" ? m.apply(b, $) : m, V = Math.max(q[1][0] - q[0][0], q[1][1] - q[0][1]), z = b.__zoom, P = typeof v == "function" ? v.apply(b, $) : v, G = l(z.invert(N).concat(V / z.k), P.invert(N).concat(V / P.k));
       return function(O) {
         if (O === 1) O = P;
         else {
           var W = G(O), oe = V / W[2];
-          O = new j(oe, N[0] - W[0] * oe, N[1] - W[1] * oe);
+          O = new tt(oe, N[0] - W[0] * oe, N[1] - W[1] * oe);
         }
         E.zoom(null, O);
       };
     });
   }
   function I(u, v, m) {
-    return !m && u.__zooming || new et(u, v);
+    return !m && u.__zooming || new nt(u, v);
   }
-  function et(u, v) {
+  function nt(u, v) {
     this.that = u, this.args = v, this.active = 0, this.sourceEvent = null, this.extent = e.apply(u, v), this.taps = 0;
   }
-  et.prototype = {
+  nt.prototype = {
     event: function(u) {
       return u && (this.sourceEvent = u), this;
     },
@@ -2669,9 +2686,9 @@ function Ea() {
     if (t.apply(this, arguments)) {
       var m = u.touches, x = m.length, b = I(this, v, u.changedTouches.length === x).event(u), $, E, q, N;
       for (pe(u), E = 0; E < x; ++E)
-        q = m[E], N = at(q, this), N = [N, this.__zoom.invert(N), q.identifier], b.touch0 ? !b.touch1 && b.touch0[2] !== N[2] && (b.touch1 = N, b.taps = 0) : (b.touch0 = N, $ = !0, b.taps = 1 + !!l);
-      l && (l = clearTimeout(l)), $ && (b.taps < 2 && (f = N[0], l = setTimeout(function() {
-        l = null;
+        q = m[E], N = at(q, this), N = [N, this.__zoom.invert(N), q.identifier], b.touch0 ? !b.touch1 && b.touch0[2] !== N[2] && (b.touch1 = N, b.taps = 0) : (b.touch0 = N, $ = !0, b.taps = 1 + !!c);
+      c && (c = clearTimeout(c)), $ && (b.taps < 2 && (f = N[0], c = setTimeout(function() {
+        c = null;
       }, d)), Yt(this), b.start());
     }
   }
@@ -2719,7 +2736,7 @@ function Ea() {
   }, y.duration = function(u) {
     return arguments.length ? (a = +u, y) : a;
   }, y.interpolate = function(u) {
-    return arguments.length ? (c = u, y) : c;
+    return arguments.length ? (l = u, y) : l;
   }, y.on = function() {
     var u = h.on.apply(h, arguments);
     return u === h ? y : u;
@@ -2781,8 +2798,8 @@ class Aa {
     };
   }
   point(e) {
-    const n = this.canvas.getBoundingClientRect(), { x: i, y: s } = this.place(), [r, o] = [e.clientX - n.left, e.clientY - n.top], [a, c] = [Math.floor((o - s) / this.cell), Math.floor((r - i) / this.cell)], h = a >= 0 && c >= 0 && a < this.field.rows && c < this.field.columns;
-    this.move(h && r > this.margin.left && o > this.margin.top ? [a, c] : null);
+    const n = this.canvas.getBoundingClientRect(), { x: i, y: s } = this.place(), [r, o] = [e.clientX - n.left, e.clientY - n.top], [a, l] = [Math.floor((o - s) / this.cell), Math.floor((r - i) / this.cell)], h = a >= 0 && l >= 0 && a < this.field.rows && l < this.field.columns;
+    this.move(h && r > this.margin.left && o > this.margin.top ? [a, l] : null);
   }
   move(e) {
     e?.[0] === this.at?.[0] && e?.[1] === this.at?.[1] || (this.at = e, this.tell(), this.redraw());
@@ -2820,35 +2837,35 @@ class Aa {
     F(this.canvas).call((n) => this.zoom.scaleBy(n, e));
   }
   draw() {
-    const e = Sn(this.canvas, this.width, this.height), { field: n, margin: i, cell: s } = this, { x: r, y: o } = this.place(), [a, c, h] = [$t("--ink"), $t("--faint"), $t("--ground")];
+    const e = Sn(this.canvas, this.width, this.height), { field: n, margin: i, cell: s } = this, { x: r, y: o } = this.place(), [a, l, h] = [$t("--ink"), $t("--faint"), $t("--ground")];
     e.fillStyle = h, e.fillRect(0, 0, this.width, this.height), e.save(), e.beginPath(), e.rect(i.left, i.top, this.width - i.left, this.height - i.top), e.clip(), e.translate(r, o);
-    const l = {
+    const c = {
       x: Math.max(0, (i.left - r) / s),
       y: Math.max(0, (i.top - o) / s),
       columns: (this.width - i.left) / s,
       rows: (this.height - i.top) / s,
       cell: s
     };
-    e.translate(l.x * s, l.y * s), n.draw(e, l), e.translate(-l.x * s, -l.y * s), e.strokeStyle = c, e.lineWidth = 1, e.strokeRect(0, 0, n.columns * s, n.rows * s);
+    e.translate(c.x * s, c.y * s), n.draw(e, c), e.translate(-c.x * s, -c.y * s), e.strokeStyle = l, e.lineWidth = 1, e.strokeRect(0, 0, n.columns * s, n.rows * s);
     const f = (p, d) => {
       e.strokeStyle = d, e.strokeRect(0, p * s, n.columns * s, Math.max(1, s));
     };
-    this.held !== null && this.held < n.rows && f(this.held, pt.query), this.at && (e.globalAlpha = 0.5, f(this.at[0], c), e.strokeRect(this.at[1] * s, 0, Math.max(1, s), n.rows * s), e.globalAlpha = 1, e.lineWidth = 2, e.strokeStyle = pt.query, e.strokeRect(this.at[1] * s, this.at[0] * s, Math.max(2, s), Math.max(2, s))), e.restore(), this.names(e, r, o, a, c);
+    this.held !== null && this.held < n.rows && f(this.held, pt.query), this.at && (e.globalAlpha = 0.5, f(this.at[0], l), e.strokeRect(this.at[1] * s, 0, Math.max(1, s), n.rows * s), e.globalAlpha = 1, e.lineWidth = 2, e.strokeStyle = pt.query, e.strokeRect(this.at[1] * s, this.at[0] * s, Math.max(2, s), Math.max(2, s))), e.restore(), this.names(e, r, o, a, l);
   }
   names(e, n, i, s, r) {
-    const { field: o, margin: a, cell: c } = this;
-    e.font = `${Math.max(9, Math.min(13, c * 0.72))}px ${$t("--font")}`, e.textBaseline = "middle";
-    const h = c >= wn, l = h ? 1 : qa(60 / c), f = (d, w) => h ? ge(R(d)) : w.toLocaleString("en"), p = (d, w) => Math.max(0, Math.ceil((d - w) / c / l) * l);
+    const { field: o, margin: a, cell: l } = this;
+    e.font = `${Math.max(9, Math.min(13, l * 0.72))}px ${$t("--font")}`, e.textBaseline = "middle";
+    const h = l >= wn, c = h ? 1 : qa(60 / l), f = (d, w) => h ? ge(R(d)) : w.toLocaleString("en"), p = (d, w) => Math.max(0, Math.ceil((d - w) / l / c) * c);
     e.textAlign = "right";
-    for (let d = p(a.top, i + c / 2); d < o.rows; d += l) {
-      const w = i + (d + 0.5) * c;
+    for (let d = p(a.top, i + l / 2); d < o.rows; d += c) {
+      const w = i + (d + 0.5) * l;
       if (w > this.height) break;
       const _ = this.at?.[0] === d || this.held === d;
       e.fillStyle = _ ? pt.query : h ? s : r, e.fillText(f(o.name(d), d), a.left - 6, w);
     }
     e.textAlign = "left";
-    for (let d = p(a.left, n + c / 2); d < o.columns; d += l) {
-      const w = n + (d + 0.5) * c;
+    for (let d = p(a.left, n + l / 2); d < o.columns; d += c) {
+      const w = n + (d + 0.5) * l;
       if (w > this.width) break;
       e.fillStyle = this.at?.[1] === d ? pt.query : h ? s : r, e.save(), e.translate(w, a.top - 6), e.rotate(-Math.PI / 2.6), e.fillText(f(o.columnName(d), d), 0, 0), e.restore();
     }
@@ -2865,7 +2882,7 @@ class Aa {
         `<text x="${n.left - 6}" y="${n.top + (o + 0.5) * i + 4}" text-anchor="end">${Me(ge(R(e.name(o))))}</text>`
       );
       for (let a = 0; a < e.columns; a++) {
-        const c = e.value(o, a) ?? 0, h = e.peak ? Math.sqrt(Math.max(0, c / e.peak)) : 0;
+        const l = e.value(o, a) ?? 0, h = e.peak ? Math.sqrt(Math.max(0, l / e.peak)) : 0;
         r.push(
           `<rect x="${n.left + a * i}" y="${n.top + o * i}" width="${i - 0.5}" height="${i - 0.5}" fill="#08519c" fill-opacity="${h.toFixed(3)}"/>`
         );
@@ -2901,19 +2918,19 @@ function vn(t, e) {
   }), { names: n, members: i, picture: t.picture };
 }
 function wi(t, e, n, i, s = null) {
-  const r = n.words.length, o = vn(e, i), a = vn(n, i), c = a.members.length, h = new Float32Array(o.members.length * c);
-  let l = 0;
+  const r = n.words.length, o = vn(e, i), a = vn(n, i), l = a.members.length, h = new Float32Array(o.members.length * l);
+  let c = 0;
   return o.members.forEach((f, p) => {
     let d = 0;
     a.members.forEach((w, _) => {
       let M = 0;
       for (const y of f) for (const S of w) M += t[y * r + S];
-      M /= f.length, d += M, h[p * c + _] = M;
+      M /= f.length, d += M, h[p * l + _] = M;
     }), a.members.forEach((w, _) => {
-      let M = h[p * c + _];
-      i.hide && d > 0 && (M /= d), s && (M *= w.reduce((y, S) => y + s[S], 0) / w.length), h[p * c + _] = M, M > l && (l = M);
+      let M = h[p * l + _];
+      i.hide && d > 0 && (M /= d), s && (M *= w.reduce((y, S) => y + s[S], 0) / w.length), h[p * l + _] = M, M > c && (c = M);
     });
-  }), { values: h, rows: o, columns: a, peak: l };
+  }), { values: h, rows: o, columns: a, peak: c };
 }
 function Sa(t, e, n) {
   const i = n.words.length;
@@ -2944,14 +2961,14 @@ class Na {
       const o = g("div", { class: "layer" });
       o.setAttribute("role", "row"), o.append(g("span", { class: "name", text: s.name }));
       for (let a = 0; a < s.heads; a++) {
-        const c = g("button", { class: "thumb" });
-        c.type = "button", c.setAttribute("role", "gridcell");
+        const l = g("button", { class: "thumb" });
+        l.type = "button", l.setAttribute("role", "gridcell");
         const h = [`${s.name}, head ${a}`];
-        s.entropy && h.push(`entropy ${H(s.entropy[a], 2)}`), s.distance && h.push(`looks ${H(s.distance[a], 1)} tokens far`), c.title = h.join(" · "), c.setAttribute("aria-label", h.join(", "));
-        const l = this.state.now;
-        l.map === r && l.head === a && c.setAttribute("aria-current", "true"), c.classList.toggle("off", this.off.get(s.name)?.has(a) ?? !1);
+        s.entropy && h.push(`entropy ${H(s.entropy[a], 2)}`), s.distance && h.push(`looks ${H(s.distance[a], 1)} tokens far`), l.title = h.join(" · "), l.setAttribute("aria-label", h.join(", "));
+        const c = this.state.now;
+        c.map === r && c.head === a && l.setAttribute("aria-current", "true"), l.classList.toggle("off", this.off.get(s.name)?.has(a) ?? !1);
         const f = g("canvas");
-        f.width = f.height = we, c.append(f, g("span", { class: "number", text: String(a) })), c.addEventListener("click", () => this.open({ sequence: e, map: r, head: a })), c.addEventListener("keydown", (p) => Ta(p, c)), o.append(c), i.push(() => this.thumb(f, { sequence: e, map: r, head: a }));
+        f.width = f.height = we, l.append(f, g("span", { class: "number", text: String(a) })), l.addEventListener("click", () => this.open({ sequence: e, map: r, head: a })), l.addEventListener("keydown", (p) => Ta(p, l)), o.append(l), i.push(() => this.thumb(f, { sequence: e, map: r, head: a }));
       }
       this.element.append(o);
     });
@@ -2964,8 +2981,8 @@ class Na {
   async thumb(e, n) {
     const i = this.state.axes(n);
     let [s, r] = [i.queries.words.length, i.keys.words.length], o;
-    if (this.source.live && Math.max(s, r) > nt) {
-      const f = Math.ceil(Math.log2(Math.max(s, r) / nt));
+    if (this.source.live && Math.max(s, r) > it) {
+      const f = Math.ceil(Math.log2(Math.max(s, r) / it));
       ({ rows: s, columns: r, values: o } = await this.source.tile({ ...n, level: f, row: 0, column: 0, pool: "max" }));
     } else {
       const { merge: f, hide: p } = this.state.now, d = wi(await this.source.weights(n), i.queries, i.keys, { merge: f, hide: p });
@@ -2974,8 +2991,8 @@ class Na {
     if (!s || !r) return;
     const a = new OffscreenCanvas(r, s);
     a.getContext("2d").putImageData(Ie(o, s, r, 1), 0, 0);
-    const h = e.getContext("2d"), l = Math.min(we / r, we / s);
-    h.imageSmoothingEnabled = l < 1, h.drawImage(a, 0, 0, r * l, s * l);
+    const h = e.getContext("2d"), c = Math.min(we / r, we / s);
+    h.imageSmoothingEnabled = c < 1, h.drawImage(a, 0, 0, r * c, s * c);
   }
 }
 function Ta(t, e) {
@@ -3016,12 +3033,12 @@ async function za(t) {
 }
 const Bt = 400;
 function Ia(t, e, n, i, s, r) {
-  const o = t.query.length, a = R(s.words[i]), c = g("p", { class: "intro" });
-  c.append(
+  const o = t.query.length, a = R(s.words[i]), l = g("p", { class: "intro" });
+  l.append(
     g("b", { text: a }),
     ` asks, in ${e.name}, head ${n}. Its query q has ${o} numbers; each word has a key k and a value v.`
   );
-  const h = g("table", { class: "steps" }), l = g("tr"), f = e.scale ? Math.round(1 / e.scale ** 2) : o;
+  const h = g("table", { class: "steps" }), c = g("tr"), f = e.scale ? Math.round(1 / e.scale ** 2) : o;
   for (const [k, A] of [
     ["word", "who could be attended to"],
     ["q·k", "the product of query and key: how well they match"],
@@ -3030,8 +3047,8 @@ function Ia(t, e, n, i, s, r) {
     ["softmax", "exponentials, divided by their sum: the weights, which add up to 1"],
     ["weight × v", "what each word gives: its value, times its weight"]
   ])
-    l.append(g("th", { text: k, title: A }));
-  h.append(g("thead", {}, l));
+    c.append(g("th", { text: k, title: A }));
+  h.append(g("thead", {}, c));
   const p = g("tbody"), d = t.weights.length, w = t.values.length / d, _ = Array.from({ length: d }, (k, A) => A), M = d <= Bt ? _ : _.sort((k, A) => t.weights[A] - t.weights[k]).slice(0, Bt);
   let y = 0;
   for (let k = 0; k < d; k++)
@@ -3058,7 +3075,7 @@ function Ia(t, e, n, i, s, r) {
     Ut(t.weights.reduce((k, A) => k + A, 0)),
     g("td", {}, bn(w, (k) => t.output[k], y))
   ), h.append(g("tfoot", {}, S));
-  const T = g("div", { class: "stepview" }, c, h);
+  const T = g("div", { class: "stepview" }, l, h);
   return d > Bt && T.append(g("p", { class: "note", text: `The ${Bt} largest of ${d.toLocaleString("en")} weights.` })), T.append(
     g("p", {
       class: "note",
@@ -3081,8 +3098,8 @@ function bn(t, e, n) {
   if (!s) return i;
   const r = new ImageData(t, 1), o = Zn(Wn(), !0);
   for (let a = 0; a < t; a++) {
-    const c = Math.round(127.5 + 127.5 * Math.max(-1, Math.min(1, e(a) / (n || 1))));
-    r.data.set(o.subarray(4 * c, 4 * c + 4), 4 * a);
+    const l = Math.round(127.5 + 127.5 * Math.max(-1, Math.min(1, e(a) / (n || 1))));
+    r.data.set(o.subarray(4 * l, 4 * l + 4), 4 * a);
   }
   return s.putImageData(r, 0, 0), i;
 }
@@ -3109,8 +3126,8 @@ class Oa {
       class: "caution",
       text: "Weights tell where a head reads. They do not tell why the model answers as it does: a head that looks hard may not matter."
     });
-    e.append(this.head, this.answer, this.stage, g("footer", {}, this.told, this.notes, r, this.files())), this.state.onChange((a, c) => {
-      (!Object.keys(a).every((l) => l === "query" || a[l] === c[l]) || a.view === "steps") && this.render();
+    e.append(this.head, this.answer, this.stage, g("footer", {}, this.told, this.notes, r, this.files())), this.state.onChange((a, l) => {
+      (!Object.keys(a).every((c) => c === "query" || a[c] === l[c]) || a.view === "steps") && this.render();
     }), (e.id ? document : e).addEventListener("keydown", (a) => this.key(a)), new ResizeObserver(() => this.shown.forEach((a) => (a.matrix?.show(), a.lines?.show()))).observe(this.stage), matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => void this.render()), this.render();
   }
   state;
@@ -3140,21 +3157,21 @@ class Oa {
     const { now: i } = this.state, r = `${this.state.map(e).name}, head ${e.head}`, o = g("section", { class: "panel", label: r });
     n && o.append(this.besideTitle(e, r));
     const a = {
-      say: (c) => this.told.textContent = c,
-      hold: (c) => this.state.set({ query: c }),
+      say: (l) => this.told.textContent = l,
+      hold: (l) => this.state.set({ query: l }),
       label: r
     };
     if (i.view === "model") {
-      const c = new Na(this.state, this.source, this.off, (h) => this.state.set({ ...h, view: "matrix" }));
-      this.shown.push({ grid: null, model: c }), o.append(c.element);
+      const l = new Na(this.state, this.source, this.off, (h) => this.state.set({ ...h, view: "matrix" }));
+      this.shown.push({ grid: null, model: l }), o.append(l.element);
     } else if (i.view === "steps")
       o.append(await this.steps(e));
     else if (i.view === "lines") {
-      const c = await this.grid(e), h = new Ms(c, i.query, a);
-      this.shown.push({ grid: c, lines: h }), o.append(h.element);
+      const l = await this.grid(e), h = new Ms(l, i.query, a);
+      this.shown.push({ grid: l, lines: h }), o.append(h.element);
     } else {
-      const { grid: c, field: h } = await this.field(e), l = new Aa(h, i.query, a);
-      this.shown.push({ grid: c, matrix: l }), o.append(l.element);
+      const { grid: l, field: h } = await this.field(e), c = new Aa(h, i.query, a);
+      this.shown.push({ grid: l, matrix: c }), o.append(c.element);
     }
     return o;
   }
@@ -3179,7 +3196,7 @@ class Oa {
     return { grid: null, field: new _s(this.source, e, i, this.pool, () => this.shown[s]?.matrix?.redrawn()) };
   }
   async steps(e) {
-    const { now: n } = this.state, i = this.state.axes(e), s = Math.min(n.query ?? Da(i.queries.special), i.queries.words.length - 1), r = rt("word", i.queries.words.map((a, c) => `${c} ${a}`), s, (a) => this.state.set({ query: a })), o = await this.source.step(e, s);
+    const { now: n } = this.state, i = this.state.axes(e), s = Math.min(n.query ?? Da(i.queries.special), i.queries.words.length - 1), r = ot("word", i.queries.words.map((a, l) => `${l} ${a}`), s, (a) => this.state.set({ query: a })), o = await this.source.step(e, s);
     if (!o) {
       const a = this.source.live ? "This attention is not a product of queries and keys alone: its steps cannot be told this way." : "This page carries the steps of some layers only: choose one of those, or open the live page.";
       return g("div", { class: "stepview" }, r, g("p", { class: "fault", text: a }));
@@ -3188,34 +3205,34 @@ class Oa {
   }
   controls() {
     const { now: e } = this.state, n = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.keep : void 0, i = this.scene.sequences[e.sequence], s = g("h1", { text: this.scene.title || "clearhead" }), r = g("span", { class: "modelname", text: this.scene.model }), o = g("div", { class: "tabs" });
-    o.setAttribute("role", "tablist"), ve.forEach((l, f) => {
-      const p = g("button", { text: Mn[l], title: `${Mn[l]} (${f + 1})` });
-      p.type = "button", p.setAttribute("role", "tab"), p.setAttribute("aria-selected", String(e.view === l)), p.dataset.keep = l, p.addEventListener("click", () => this.state.set({ view: l })), o.append(p);
+    o.setAttribute("role", "tablist"), ve.forEach((c, f) => {
+      const p = g("button", { text: Mn[c], title: `${Mn[c]} (${f + 1})` });
+      p.type = "button", p.setAttribute("role", "tab"), p.setAttribute("aria-selected", String(e.view === c)), p.dataset.keep = c, p.addEventListener("click", () => this.state.set({ view: c })), o.append(p);
     });
     const a = g("div", { class: "bar" });
-    if (this.scene.sequences.length > 1 && a.append(J("sequence", rt("input", this.scene.sequences.map((l) => l.label), e.sequence, (l) => this.state.set({ sequence: l })))), a.append(
-      J("layer", rt("layer", i.maps.map((l) => l.name), e.map, (l) => this.state.set({ map: l }))),
-      J("head", rt("head", kn(i.maps[e.map].heads), e.head, (l) => this.state.set({ head: l }))),
-      J("merge", dt("words", e.merge, "Pieces of a word as one: attention to it is their sum, from it their mean (w)", (l) => this.state.set({ merge: l }))),
-      J("hide", dt("plain", e.hide, "Hide special tokens; what is left is made to add up to 1 again (p)", (l) => this.state.set({ hide: l }))),
-      J("moved", dt("× moved", e.moved, "Each weight times the norm of what it moves, ‖value · W_O‖ (v)", (l) => this.state.set({ moved: l }))),
-      J("beside", dt("compare", e.beside !== null, "A second head or input beside it (c)", (l) => this.compare(l)))
-    ), this.isLarge(e) && a.append(J("pool", dt("mean", this.pool === "mean", "Cells show the mean of their weights, not the largest", (l) => {
-      this.pool = l ? "mean" : "max", this.render();
+    if (this.scene.sequences.length > 1 && a.append(Q("sequence", ot("input", this.scene.sequences.map((c) => c.label), e.sequence, (c) => this.state.set({ sequence: c })))), a.append(
+      Q("layer", ot("layer", i.maps.map((c) => c.name), e.map, (c) => this.state.set({ map: c }))),
+      Q("head", ot("head", kn(i.maps[e.map].heads), e.head, (c) => this.state.set({ head: c }))),
+      Q("merge", dt("words", e.merge, "Pieces of a word as one: attention to it is their sum, from it their mean (w)", (c) => this.state.set({ merge: c }))),
+      Q("hide", dt("plain", e.hide, "Hide special tokens; what is left is made to add up to 1 again (p)", (c) => this.state.set({ hide: c }))),
+      Q("moved", dt("× moved", e.moved, "Each weight times the norm of what it moves, ‖value · W_O‖ (v)", (c) => this.state.set({ moved: c }))),
+      Q("beside", dt("compare", e.beside !== null, "A second head or input beside it (c)", (c) => this.compare(c)))
+    ), this.isLarge(e) && a.append(Q("pool", dt("mean", this.pool === "mean", "Cells show the mean of their weights, not the largest", (c) => {
+      this.pool = c ? "mean" : "max", this.render();
     }))), this.source.live) {
-      const l = this.off.get(i.maps[e.map].name)?.has(e.head) ?? !1;
-      a.append(J("off", dt("head off", l, "Switch this head off and see what the model answers (o)", (f) => void this.switch(f))));
+      const c = this.off.get(i.maps[e.map].name)?.has(e.head) ?? !1;
+      a.append(Q("off", dt("head off", c, "Switch this head off and see what the model answers (o)", (f) => void this.switch(f))));
     }
-    const c = g("details", { class: "help" }, g("summary", { text: "?", label: "keys" })), h = g("dl");
-    for (const [l, f] of Pa) h.append(g("dt", { text: l }), g("dd", { text: f }));
-    c.append(h), this.head.replaceChildren(g("div", { class: "title" }, s, r, c), o, a), n && this.head.querySelector(`[data-keep="${CSS.escape(n)}"]`)?.focus();
+    const l = g("details", { class: "help" }, g("summary", { text: "?", label: "keys" })), h = g("dl");
+    for (const [c, f] of Pa) h.append(g("dt", { text: c }), g("dd", { text: f }));
+    l.append(h), this.head.replaceChildren(g("div", { class: "title" }, s, r, l), o, a), n && this.head.querySelector(`[data-keep="${CSS.escape(n)}"]`)?.focus();
   }
   besideTitle(e, n) {
     if (e !== this.state.now.beside) return g("h2", { text: n });
     const { maps: i } = this.scene.sequences[e.sequence], s = (o) => this.state.set({ beside: { ...e, ...o } }), r = g("h2", { class: "bar" });
-    return this.scene.sequences.length > 1 && r.append(rt("input", this.scene.sequences.map((o) => o.label), e.sequence, (o) => s({ sequence: o }))), r.append(
-      rt("layer", i.map((o) => o.name), e.map, (o) => s({ map: o })),
-      rt("head", kn(i[e.map].heads), e.head, (o) => s({ head: o }))
+    return this.scene.sequences.length > 1 && r.append(ot("input", this.scene.sequences.map((o) => o.label), e.sequence, (o) => s({ sequence: o }))), r.append(
+      ot("layer", i.map((o) => o.name), e.map, (o) => s({ map: o })),
+      ot("head", kn(i[e.map].heads), e.head, (o) => s({ head: o }))
     ), r;
   }
   compare(e) {
@@ -3228,7 +3245,7 @@ class Oa {
       this.drawAnswer();
       return;
     }
-    const r = Object.fromEntries([...this.off].map(([o, a]) => [o, [...a].sort((c, h) => c - h)]));
+    const r = Object.fromEntries([...this.off].map(([o, a]) => [o, [...a].sort((l, h) => l - h)]));
     this.answer.setAttribute("aria-busy", "true");
     try {
       this.drawAnswer(await this.source.without(n.sequence, r));
@@ -3243,8 +3260,8 @@ class Oa {
     const i = (s, r, o) => {
       const a = g("div", { class: `said ${o}` }, g("span", { class: "label", text: s }), g("span", { class: "text", text: r.text }));
       if (r.score !== null) {
-        const c = g("span", { class: "score", text: `${r.what} ${H(r.score, 4)}` });
-        c.dataset.value = String(r.score), a.append(c);
+        const l = g("span", { class: "score", text: `${r.what} ${H(r.score, 4)}` });
+        l.dataset.value = String(r.score), a.append(l);
       }
       this.answer.append(a);
     };
@@ -3315,7 +3332,7 @@ function Da(t) {
   const e = t.indexOf(!1);
   return e < 0 ? 0 : e;
 }
-function J(t, e) {
+function Q(t, e) {
   return (e.querySelector("select") ?? e).dataset.keep = t, e;
 }
 function yi(t, e, n) {
