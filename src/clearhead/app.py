@@ -22,6 +22,7 @@ from clearhead.models.sentence import SentenceConfig, read_sentence
 from clearhead.models.store import Opened, open_folder, save_folder
 from clearhead.see import Sight
 from clearhead.see import look as look_at
+from clearhead.tasks import Answered, Classified, Classify, Pair, Qa, Tag, Tagged
 from clearhead.text import Tokenizer, Tokens
 from clearhead.text.tokens import Cut
 
@@ -209,6 +210,55 @@ class App:
         many = [prompts] if isinstance(prompts, str) else list(prompts)
         draws = samplings(self.writer, len(many), temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
         return pieces(self.writer, many, draws, max_new=max_new)
+
+    @overload
+    def classify(self, texts: str, pairs: str | None = None) -> Classified: ...  # type: ignore[overload-overlap]
+
+    @overload
+    def classify(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[Classified]: ...
+
+    def classify(
+        self, texts: str | Sequence[str], pairs: str | Sequence[str] | None = None
+    ) -> Classified | list[Classified]:
+        """What each text is called, or each pair of texts: a label, several or a number, with the scores of all labels.
+
+        A text longer than the model reads is read in windows.
+        """
+        if isinstance(texts, str):
+            return self.classify([texts], None if pairs is None else [str(pairs)])[0]
+        if pairs is None:
+            return list(Classify.of(self.opened).answers(self.model, [texts]))
+        if isinstance(pairs, str) or len(pairs) != len(texts):
+            raise ValueError(f"{len(texts)} texts and {len(pairs)} to go with them: give one for each")
+        return list(Pair.of(self.opened).answers(self.model, [texts, pairs]))
+
+    @overload
+    def tag(self, texts: str) -> Tagged: ...  # type: ignore[overload-overlap]
+
+    @overload
+    def tag(self, texts: Sequence[str | Sequence[str]]) -> list[Tagged]: ...
+
+    def tag(self, texts: str | Sequence[str | Sequence[str]]) -> Tagged | list[Tagged]:
+        """The tags of the words of each text, and the names they mark; a text may be a list of words."""
+        if isinstance(texts, str):
+            return self.tag([texts])[0]
+        return list(Tag.of(self.opened).answers(self.model, texts))
+
+    @overload
+    def qa(self, question: str, context: str, *, nbest: int = 5) -> Answered: ...  # type: ignore[overload-overlap]
+
+    @overload
+    def qa(self, question: Sequence[str], context: Sequence[str], *, nbest: int = 5) -> list[Answered]: ...
+
+    def qa(
+        self, question: str | Sequence[str], context: str | Sequence[str], *, nbest: int = 5
+    ) -> Answered | list[Answered]:
+        """Where the answer to a question stands in its context, of any length; of several, each in its own."""
+        if isinstance(question, str):
+            return self.qa([question], [str(context)], nbest=nbest)[0]
+        if isinstance(context, str) or len(context) != len(question):
+            raise ValueError(f"{len(question)} questions and {len(context)} contexts: give one for each")
+        return list(Qa.of(self.opened).answers(self.model, question, context, nbest=nbest))
 
     def look(self, **options: Any) -> AbstractContextManager[Sight]:
         """Watch the attention while the model runs: `with model.look() as seen: model.encode("…")`, `seen.show()`."""

@@ -12,11 +12,13 @@ from clearhead.cli.data import data
 from clearhead.cli.demo import demo
 from clearhead.cli.doctor import doctor
 from clearhead.cli.embed import embed
+from clearhead.cli.eval import eval
 from clearhead.cli.export import export
 from clearhead.cli.generate import generate
 from clearhead.cli.heads import heads
 from clearhead.cli.info import info
 from clearhead.cli.new import new
+from clearhead.cli.predict import predict
 from clearhead.cli.prove import prove
 from clearhead.cli.see import see
 from clearhead.cli.study import study
@@ -49,7 +51,7 @@ def main(
 
 
 COMMANDS = (
-    new, train, prove, translate, generate, embed, see, heads,
+    new, train, prove, eval, predict, translate, generate, embed, see, heads,
     data, info, export, convert, tokenizer, doctor, demo, study,
 )  # fmt: skip
 

@@ -12,21 +12,22 @@ from clearhead.cli.faults import told
 
 @told
 def new(
-    task: Annotated[str, typer.Argument(help="translate or language_model.")],
+    task: Annotated[str, typer.Argument(help="translate, language_model, classify, pair, tag or qa.")],
     data: Annotated[
         list[Path], typer.Option(help="The training text: a file a column (source, then target), or one table.")
     ],
     more: Annotated[list[Path] | None, typer.Argument(help="Further files of --data.", show_default=False)] = None,
+    start: Annotated[str | None, typer.Option(help="A model folder to begin with.", show_default=False)] = None,
     out: Annotated[Path, typer.Option(help="The recipe to write.")] = Path("recipe.yaml"),
 ) -> None:
     """Write a recipe for your data, with sizes that fit it and a word on every choice.
 
-    Example: clearhead new translate --data a.en a.de
+    Example: clearhead new classify --data reviews.csv
     """
     from clearhead.train.draft import draft
 
     if out.exists():
         raise ValueError(f"{out} is there already: give another name with --out")
-    text = draft(task, [*data, *(more or [])], out)
+    text = draft(task, [*data, *(more or [])], out, start)
     out.write_text(text, encoding="utf-8")
     typer.echo(f"{out} written; read it, then: clearhead train {out}")

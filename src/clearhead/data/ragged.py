@@ -18,7 +18,7 @@ from clearhead.files import inside, new_folder, read_manifest, verify, write_man
 class Ragged:
     """Example i is `ids[offsets[i] : offsets[i + 1]]`."""
 
-    ids: npt.NDArray[Any]  # (N,) the smallest unsigned integers that hold the vocabulary
+    ids: npt.NDArray[Any]  # (N,) the smallest unsigned integers that hold the vocabulary; or numbers, as float32
     offsets: Integers  # (examples + 1,)
 
     @staticmethod
@@ -28,6 +28,12 @@ class Ragged:
         offsets = np.concatenate([[0], np.cumsum([len(a) for a in arrays])]).astype(np.int64)
         ids = np.concatenate(arrays) if arrays else np.zeros(0, dtype=np.uint32)
         return Ragged(ids.astype(np.uint16) if ids.max(initial=0) < 2**16 else ids, offsets)
+
+    @staticmethod
+    def of_numbers(numbers: Iterable[float]) -> Ragged:
+        """A number for each example."""
+        held = np.asarray(list(numbers), dtype=np.float32)
+        return Ragged(held, np.arange(len(held) + 1, dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -41,7 +47,8 @@ class Ragged:
         """The tokens of these examples one after another, (N,), and their lengths."""
         starts, sizes = self.offsets[examples], self.offsets[examples + 1] - self.offsets[examples]
         shift = np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
-        return self.ids[np.arange(len(shift)) + shift].astype(np.int64), sizes
+        taken = self.ids[np.arange(len(shift)) + shift]
+        return taken if taken.dtype.kind == "f" else taken.astype(np.int64), sizes
 
 
 Columns = Mapping[str, Ragged]

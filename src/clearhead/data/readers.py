@@ -7,13 +7,16 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
+from clearhead.data.conll import conll_names, conll_rows, place
 from clearhead.data.delimited import comma, delimited_names, delimited_records, tsv
 from clearhead.data.parallel import parallel_rows, plain_rows, text_files
 from clearhead.data.records import json_names, json_records, parquet_names, parquet_records
 from clearhead.data.rows import Bad, Fault, Row, Rows
+from clearhead.data.squad import NAMES, squad_rows
 
 DELIMITED = {".tsv": tsv, ".csv": comma, ".txt": tsv}  # a .txt that is a table has tabs
 TABLES = (".tsv", ".csv", ".jsonl", ".parquet")
+CONLL = (".conllu", ".conll", ".iob2", ".iob", ".bio")
 ARCHIVES = {".zip", ".tar", ".bz2", ".zst", ".7z"}
 
 
@@ -23,7 +26,8 @@ def read_rows(source: Mapping[str, Path] | Path, columns: Mapping[str, str] | No
     `source` is a file for each column ({"source": ..., "target": ...}: line n belongs to line n), one text file or a
     folder of .txt files ({"text": ...}), or the path of a table: .tsv, .csv, .jsonl, .parquet. All but Parquet may
     end in .gz or .xz. `columns` maps our names to those of the table; numbers ("1", "2") for a TSV or CSV file whose
-    first line is no header; None for every column under its own name.
+    first line is no header; None for every column under its own name. "words" and "tags" are columns of a CoNLL file,
+    by number or, of CoNLL-U, by name; a .json file is SQuAD's, with a question, its context and answers a row.
 
     A row that cannot be used (not UTF-8, an empty value, the wrong number of columns, broken JSON, over 1 MiB) is
     left out and counted: see `Rows.report`. What makes the whole file doubtful is a ValueError.
@@ -32,6 +36,13 @@ def read_rows(source: Mapping[str, Path] | Path, columns: Mapping[str, str] | No
         if columns is not None:
             raise ValueError("columns are for a table: with a file for each column, its name is the key")
         return Rows(_text(source))
+    if columns is not None and set(columns) == {"words", "tags"} and not _has_suffix(source, *TABLES):
+        names = conll_names(_there(source))
+        return Rows(
+            partial(conll_rows, source, {ours: place(source, theirs, names) for ours, theirs in columns.items()})
+        )
+    if _has_suffix(source, ".json"):
+        return Rows(partial(squad_rows, _there(source)))
     kind = _kind(source)
     header = kind not in DELIMITED or columns is None or not all(name.isdecimal() for name in columns.values())
     if kind == ".txt" and columns is None:
@@ -49,6 +60,10 @@ def read_rows(source: Mapping[str, Path] | Path, columns: Mapping[str, str] | No
 
 def columns_of(path: Path, *, header: bool = True) -> list[str]:
     """The names of a table's columns; without a header, which TSV and CSV may lack, "1", "2" and so on."""
+    if _has_suffix(path, ".json"):
+        return NAMES
+    if _has_suffix(path, *CONLL):
+        return conll_names(_there(path))
     kind = _kind(path)
     if kind in DELIMITED:
         return delimited_names(DELIMITED[kind], path, header)
@@ -84,9 +99,20 @@ def _table(path: Path, kind: str, wanted: Mapping[str, str], header: bool) -> It
             yield Row(values, file, line)
 
 
-def _kind(path: Path) -> str:
+def _has_suffix(path: Path, *suffixes: str) -> bool:
+    """Does its name end like this, packed or not?"""
+    name = path.name.lower().removesuffix(".gz").removesuffix(".xz")
+    return name.endswith(suffixes)
+
+
+def _there(path: Path) -> Path:
     if not path.is_file():
         raise ValueError(_no_file(path))
+    return path
+
+
+def _kind(path: Path) -> str:
+    _there(path)
     packed = path.suffix.lower() in (".gz", ".xz")
     kind = Path(path.stem if packed else path.name).suffix.lower()
     if kind not in (*TABLES, ".txt") or (packed and kind == ".parquet"):

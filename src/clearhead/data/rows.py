@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 KEPT = 100  # bad rows that are kept to be shown; all are counted
 TOLD = 3  # bad rows that a report names
@@ -11,9 +12,9 @@ TOLD = 3  # bad rows that a report names
 
 @dataclass(frozen=True)
 class Row:
-    """One example: the text of each column, never empty, and where it stands."""
+    """One example: what its columns hold, of which text is never empty and words and tags are lists; and its place."""
 
-    values: dict[str, str]
+    values: dict[str, Any]
     file: str
     line: int  # from 1, the header included; in Parquet the number of the row
 

@@ -17,9 +17,9 @@ def unheard(name: str, step: int, steps: int) -> None:
 
 def trained(name: str, recipe: Recipe, base: Path, folder: Path, heard: Heard = unheard) -> tuple[Run, Progress]:
     """Train to the end; `base` is where the recipe's paths begin. The model is in `folder`/model."""
-    steps = recipe.train.steps
-    heard(name, 0, steps)
     run = prepare(recipe, base, folder)
+    steps = run.settings.last
+    heard(name, 0, steps)
     progress = train(run, trackers=[lambda step, numbers: heard(name, step, steps)], shown=False)
     heard(name, steps, steps)
     return run, progress

@@ -1,10 +1,24 @@
 """Tasks: one file a job, from rows of text to a batch, a loss, a metric and an answer."""
 
+from clearhead.tasks.classify import Classified, Classify
 from clearhead.tasks.faults import unknown
 from clearhead.tasks.language_model import LanguageModel
-from clearhead.tasks.task import Batch, LeftOut, Task
+from clearhead.tasks.pair import Pair
+from clearhead.tasks.qa import Answered, Qa, Span
+from clearhead.tasks.tag import Name, Tag, Tagged
+from clearhead.tasks.task import Batch, LeftOut, Settings, Task
 from clearhead.tasks.translate import Translate
 
-TASKS = {"translate": Translate, "language_model": LanguageModel}
+TASKS: dict[str, type[Task]] = {
+    "translate": Translate,
+    "language_model": LanguageModel,
+    "classify": Classify,
+    "pair": Pair,
+    "tag": Tag,
+    "qa": Qa,
+}
 
-__all__ = ["TASKS", "Batch", "LanguageModel", "LeftOut", "Task", "Translate", "unknown"]
+__all__ = [
+    "TASKS", "Answered", "Batch", "Classified", "Classify", "LanguageModel", "LeftOut", "Name", "Pair", "Qa",
+    "Settings", "Span", "Tag", "Tagged", "Task", "Translate", "unknown",
+]  # fmt: skip

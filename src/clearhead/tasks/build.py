@@ -8,13 +8,15 @@ from typing import Any
 
 from clearhead.layers.recurrent import NETS
 from clearhead.models import PRESETS, HeadConfig, ModelConfig, TransformerConfig
+from clearhead.models.heads import Kind
 from clearhead.models.recurrent import RecurrentConfig
 from clearhead.tasks.faults import unknown
 
 KINDS = ("transformer", "llama", *NETS)
 
-# What a Marian, a GPT-2 and a Llama always are: a model is saved as one of them, and opened by `transformers`.
+# What a Marian, a BERT, a GPT-2 and a Llama always are: a model is saved as one of them, and opened by `transformers`.
 MARIAN = {"positions": "halves", "scaled": True}
+BERT = {"positions": "learned", "embedding_norm": True, "num_segments": 2}
 GPT2 = {"positions": "learned", "norm_first": True, "activation": "gelu_tanh"}
 LLAMA = {
     "positions": "rotary", "norm": "rms", "norm_first": True, "activation": "silu", "gated": True, "bias": False,
@@ -39,6 +41,34 @@ def encoder_decoder(settings: Mapping[str, Any], vocab_size: int, max_len: int) 
         encoder = decoder = _transformer(settings, {**MARIAN, "vocab_size": vocab_size, "max_len": max_len})
     head = HeadConfig(kind="vocabulary", width=decoder.width, vocab_size=vocab_size)
     return ModelConfig(encoder=encoder, decoder=decoder, head=head)
+
+
+def encoder_only(
+    settings: Mapping[str, Any], vocab_size: int, max_len: int, head: Kind, labels: tuple[str, ...]
+) -> ModelConfig:
+    """An encoder with a head that labels: BERT's, or a recurrent net that reads in both directions."""
+    told = {name: value for name, value in settings.items() if name != "pool"}
+    pool = settings.get("pool", "ends" if is_recurrent(settings) else "first")
+    if settings.get("kind") == "llama":
+        raise ValueError("model.kind is 'llama', which writes text: to label it, take a transformer, gru or lstm")
+    if is_recurrent(settings):
+        stack: TransformerConfig | RecurrentConfig = _recurrent({"bidirectional": True, **told}, vocab_size)
+    else:
+        if pool != "first":
+            raise ValueError(
+                f"model.pool is {pool!r}: a BERT pools its first token, and only a recurrent net may choose"
+            )
+        stack = _transformer(told, {**BERT, "vocab_size": vocab_size, "max_len": max_len})
+    config = ModelConfig(encoder=stack)
+    made = HeadConfig(
+        kind=head,
+        width=config.output_width,
+        labels=labels,
+        pool=pool,
+        pooler=head == "sequence" and not is_recurrent(settings),
+        dropout=0.0 if head == "span" else stack.dropout,
+    )
+    return replace(config, head=made)
 
 
 def decoder_only(settings: Mapping[str, Any], vocab_size: int, max_len: int) -> ModelConfig:

@@ -16,10 +16,11 @@ from clearhead.data.readers import TABLES
 from clearhead.decode import generation_config
 from clearhead.models import ModelConfig
 from clearhead.models.families import FAMILIES, OWN, Family
+from clearhead.models.heads import Kind
 from clearhead.models.recurrent import RecurrentConfig
 from clearhead.models.store import Opened
 from clearhead.tasks.build import decoder_only
-from clearhead.tasks.task import Batch, LeftOut
+from clearhead.tasks.task import Batch, LeftOut, Settings
 from clearhead.tasks.words import layout_of, loss_of_words, tensor
 from clearhead.text import Tokenizer
 
@@ -39,9 +40,25 @@ class LanguageModel:
     label_smoothing: float = 0.0
 
     name: ClassVar[str] = "language_model"
-    columns: ClassVar[tuple[str, ...]] = ("text",)
+    forms: ClassVar[tuple[tuple[str, ...], ...]] = (("text",),)
+    drawn: ClassVar[Any] = None
     template: ClassVar[str] = "gpt2"
     metrics: ClassVar[tuple[str, ...]] = ("loss", "perplexity")
+
+    @classmethod
+    def learn(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
+        """Nothing beside the tokenizer."""
+        return {}
+
+    @classmethod
+    def make(cls, tokenizer: Tokenizer, settings: Settings, facts: Mapping[str, Any]) -> LanguageModel:
+        """With the limits of a recipe."""
+        return cls(tokenizer, settings.max_len, settings.label_smoothing)
+
+    @property
+    def head(self) -> tuple[Kind, tuple[str, ...]]:
+        """Words."""
+        return "vocabulary", ()
 
     def encode(self, rows: Rows) -> tuple[Columns, list[LeftOut]]:
         """The rows as one stream, in stretches of `max_len` + 1 tokens that overlap by one."""
@@ -101,3 +118,7 @@ class LanguageModel:
         if mark is None:
             raise ValueError("this tokenizer has no end mark, without which no text ends: learn a new one")
         return generation_config("gpt2", eos=mark, pad=mark)
+
+    def finished(self, opened: Opened, rows: Rows) -> tuple[Opened, dict[str, Any]]:
+        """As it is."""
+        return opened, {}

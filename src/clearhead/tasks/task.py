@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Protocol, Self
 
 import torch
 from torch import Tensor, nn
@@ -13,19 +13,22 @@ from clearhead.attention import Layout
 from clearhead.data import Columns, Integers, Rows
 from clearhead.models import ModelConfig
 from clearhead.models.families import Family
+from clearhead.models.heads import Kind
 from clearhead.models.store import Opened
 from clearhead.text import Tokenizer
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Token ids with the words that are to be predicted; an encoder-decoder reads `target` as well."""
+    """Token ids with what is to be predicted; an encoder-decoder reads `target` as well."""
 
     ids: Tensor  # (N,)
     layout: Layout
-    labels: Tensor  # of the tokens that the head reads
+    labels: Tensor  # of the tokens that the head reads, or of the examples
     target: Tensor | None = None
     target_layout: Layout | None = None
+    segments: Tensor | None = None  # (N,): which text of a pair a token is of
+    owners: Tensor | None = None  # (B,): the example that each sequence is a window of
 
     @property
     def num_tokens(self) -> int:
@@ -34,13 +37,8 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         """The same batch with its tensors on `device`."""
-        return Batch(
-            self.ids.to(device),
-            self.layout.to(device),
-            self.labels.to(device),
-            None if self.target is None else self.target.to(device),
-            None if self.target_layout is None else self.target_layout.to(device),
-        )
+        held = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(self, **{name: part.to(device) for name, part in held.items() if part is not None})
 
 
 @dataclass(frozen=True)
@@ -55,16 +53,44 @@ class LeftOut:
         return f"{self.count:,} of {self.total:,} examples were left out: {self.reason}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What a recipe tells its task."""
+
+    max_len: int = 128
+    label_smoothing: float = 0.0
+    columns: tuple[str, ...] = ()  # of its rows
+    balanced: bool = False  # rare labels weigh more, so that all count alike
+    segments: bool = False  # the model tells the two texts of a pair apart
+
+
 class Task(Protocol):
     """One job that a model learns."""
 
     name: ClassVar[str]
-    columns: ClassVar[tuple[str, ...]]  # what a row of its data has
+    forms: ClassVar[tuple[tuple[str, ...], ...]]  # the columns that a row of its data has: one of these sets
+    drawn: ClassVar[Any]  # rows kept aside: (column, label) draws them by a seed, all rows with the same in this column
+    # together and evenly over what `label` makes of a row's values; None takes the first
     template: ClassVar[str]  # of a tokenizer that is learnt for it
     metrics: ClassVar[tuple[str, ...]]  # what it can be measured by
 
+    @classmethod
+    def learn(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
+        """What must be known of the training rows before they are read, such as their labels, in plain values."""
+        ...
+
+    @classmethod
+    def make(cls, tokenizer: Tokenizer, settings: Settings, facts: Mapping[str, Any]) -> Self:
+        """The task of a recipe, given what was learnt of its rows."""
+        ...
+
     @property
     def tokenizer(self) -> Tokenizer: ...
+
+    @property
+    def head(self) -> tuple[Kind, tuple[str, ...]]:
+        """The head that answers, and its labels."""
+        ...
 
     def encode(self, rows: Rows) -> tuple[Columns, list[LeftOut]]:
         """Rows of text as token ids."""
@@ -99,5 +125,11 @@ class Task(Protocol):
         ...
 
     def generation(self) -> dict[str, Any]:
-        """The special tokens of its answers, as `config.json` and `generation_config.json` name them."""
+        """The special tokens of its answers, as `config.json` and `generation_config.json` name them; none where it
+        writes no text.
+        """
+        ...
+
+    def finished(self, opened: Opened, rows: Rows) -> tuple[Opened, dict[str, Any]]:
+        """The model as it is to be saved, and what its manifest says of how to answer, settled on held-out rows."""
         ...

@@ -14,11 +14,12 @@ from clearhead.data import Columns, Integers, Ragged, Rows
 from clearhead.decode import Beam, Writer, generation_config, translate
 from clearhead.models import ModelConfig
 from clearhead.models.families import FAMILIES, OWN, Family
+from clearhead.models.heads import Kind
 from clearhead.models.recurrent import RecurrentConfig
 from clearhead.models.store import Opened
 from clearhead.tasks.bleu import scores
 from clearhead.tasks.build import encoder_decoder
-from clearhead.tasks.task import Batch, LeftOut
+from clearhead.tasks.task import Batch, LeftOut, Settings
 from clearhead.tasks.words import layout_of, loss_of_words, tensor
 from clearhead.text import Tokenizer
 
@@ -34,7 +35,8 @@ class Translate:
     label_smoothing: float = 0.0
 
     name: ClassVar[str] = "translate"
-    columns: ClassVar[tuple[str, ...]] = ("source", "target")
+    forms: ClassVar[tuple[tuple[str, ...], ...]] = (("source", "target"),)
+    drawn: ClassVar[Any] = None
     template: ClassVar[str] = "marian"
     metrics: ClassVar[tuple[str, ...]] = ("loss", "perplexity", "bleu", "chrf")
 
@@ -45,6 +47,21 @@ class Translate:
             raise ValueError("this tokenizer has no padding token, with which a decoder begins: learn a new one")
         return self.tokenizer.pad_id
 
+    @classmethod
+    def learn(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
+        """Nothing beside the tokenizer."""
+        return {}
+
+    @classmethod
+    def make(cls, tokenizer: Tokenizer, settings: Settings, facts: Mapping[str, Any]) -> Translate:
+        """With the limits of a recipe."""
+        return cls(tokenizer, settings.max_len, settings.label_smoothing)
+
+    @property
+    def head(self) -> tuple[Kind, tuple[str, ...]]:
+        """Words."""
+        return "vocabulary", ()
+
     def encode(self, rows: Rows) -> tuple[Columns, list[LeftOut]]:
         """Pairs as ids; those with a side longer than `max_len` are left out, and told."""
         sources: list[list[int]] = []
@@ -52,7 +69,7 @@ class Translate:
         seen, stream = 0, iter(rows)
         while chunk := list(islice(stream, CHUNK)):
             seen += len(chunk)
-            sides = [self._ids([row.values[c] for row in chunk]) for c in self.columns]
+            sides = [self._ids([row.values[c] for row in chunk]) for c in self.forms[0]]
             for source, target in zip(*sides, strict=True):
                 if max(len(source), len(target)) <= self.max_len:
                     sources.append(source)
@@ -110,3 +127,7 @@ class Translate:
         if eos is None:
             raise ValueError("this tokenizer has no end mark, without which no translation ends: learn a new one")
         return generation_config("marian", eos=eos, pad=self.start, max_len=self.max_len, beam=5)
+
+    def finished(self, opened: Opened, rows: Rows) -> tuple[Opened, dict[str, Any]]:
+        """As it is."""
+        return opened, {}

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from itertools import islice
 from pathlib import Path
-
-import yaml
 
 from clearhead.data import columns_of
 from clearhead.tasks import TASKS, unknown
 from clearhead.train.recipe import Part
 from clearhead.train.run import rows_of
+from clearhead.train.tuned import in_line, tuned
 
 SAMPLE = 2000  # rows that are looked at to guess the number of tokens
 PIECES = 1.35  # tokens that a word becomes, about
@@ -51,11 +49,19 @@ train:
 """
 
 
-def draft(task: str, files: list[Path], out: Path) -> str:
-    """The text of a recipe for this task on these files, to be written to `out`."""
+def draft(task: str, files: list[Path], out: Path, start: str | None = None) -> str:
+    """The text of a recipe for this task on these files, to be written to `out`; `start` is a model to begin with."""
     if task not in TASKS:
         raise ValueError(f"there is no task {task!r}: {unknown(task, TASKS)}")
-    part = _part(TASKS[task].columns, files)
+    if TASKS[task].drawn is not None:
+        return tuned(task, files, out, start)
+    if start is not None:
+        raise ValueError(f"{task} is drafted from nothing: write `start` into the recipe's model section by hand")
+    return _built(task, files, out)
+
+
+def _built(task: str, files: list[Path], out: Path) -> str:
+    part = _part(TASKS[task].forms[0], files)
     words = count = 0
     rows = rows_of(part, Path())
     for row in islice(rows, SAMPLE):
@@ -73,13 +79,7 @@ def draft(task: str, files: list[Path], out: Path) -> str:
         title={"translate": "A translator", "language_model": "A language model"}[task],
         name=out,
         task=task,
-        train=yaml.safe_dump(
-            {key: _beside(value, out) if key == "file" or "file" not in part else value for key, value in part.items()},
-            default_flow_style=True,
-            sort_keys=False,
-            allow_unicode=True,
-            width=float("inf"),
-        ).strip(),
+        train=in_line(part, out),
         valid=f"  hold_out: {max(1, min(1000, count // 20))}          # rows kept for validation; or give `valid`\n",
         max_len=128,
         longest="pairs with a longer side are left out, and counted" if pairs else "tokens read at once",
@@ -103,11 +103,6 @@ def _sizes(tokens: float) -> tuple[str, int, float]:
     if tokens < 200_000:
         return "tiny", 4000, 0.3
     return ("small", 8000, 0.2) if tokens < 20_000_000 else ("base", 32_000, 0.1)
-
-
-def _beside(file: str, out: Path) -> str:
-    """A file as a recipe at `out` names it."""
-    return file if Path(file).is_absolute() else os.path.relpath(file, out.parent)
 
 
 def _part(columns: tuple[str, ...], files: list[Path]) -> Part:

@@ -16,8 +16,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from clearhead.data import Batches, Columns, Integers, divide
+from clearhead.data import Columns, Integers, divide
 from clearhead.tasks import Task
+from clearhead.train.batches import batches_of
 from clearhead.train.checkpoint import Checkpoints, Progress
 from clearhead.train.optimise import make_optimiser, rate, set_rate
 from clearhead.train.precision import precision
@@ -26,7 +27,7 @@ from clearhead.train.recipe import Training
 from clearhead.train.stop import Broken, Stop, Stopped
 from clearhead.train.tracking import Records, Screen, Tracker
 
-LOW = ("loss", "perplexity")  # metrics that are good when they are low; all others when they are high
+LOW = ("loss", "perplexity", "rmse")  # metrics that are good when they are low; all others when they are high
 
 Evaluate = Callable[[nn.Module, int], dict[str, float]]
 """The metrics of a model after a step, "loss" among them."""
@@ -64,7 +65,7 @@ class Job:
 def fit(job: Job, ranks: Ranks | None = None) -> Progress:
     """Train to the end, from the newest checkpoint if there is one."""
     ranks, settings = ranks or Ranks(), job.settings
-    batches = Batches(job.lengths, settings.batch_tokens, job.seed)
+    batches = batches_of(job.lengths, settings, job.seed)
     optimiser = make_optimiser(job.model, settings.optimiser)
     checkpoints = Checkpoints(job.folder / "checkpoints", settings.keep, ranks)
     saved = progress = _begin(checkpoints, job.model, optimiser)
@@ -72,9 +73,9 @@ def fit(job: Job, ranks: Ranks | None = None) -> Progress:
     with (
         _records(job, progress) if ranks.first else nullcontext() as records,
         Stop(launched=ranks.size > 1) as stop,
-        Screen(settings.steps, progress.step, shown=shown) as screen,
+        Screen(settings.last, progress.step, shown=shown) as screen,
     ):
-        clock = _Clock(progress, settings.steps)
+        clock = _Clock(progress, settings.last)
         while True:
             if job.evaluate is not None and not stopping and _due(progress, settings):
                 try:
@@ -88,7 +89,7 @@ def fit(job: Job, ranks: Ranks | None = None) -> Progress:
                     told = "  ".join(f"{name} {value:.4g}" for name, value in metrics.items())
                     screen.say(f"step {progress.step:,}: valid {told}{'  (best)' if not progress.since_best else ''}")
                     clock.pause()
-            last = progress.step >= settings.steps or _at_rest(progress, settings)
+            last = progress.step >= settings.last or _at_rest(progress, settings)
             due = last or progress.step % settings.save_every == 0 or progress.best_step == progress.step
             if progress is not saved and (due or stopping):
                 progress = replace(progress, log_bytes=records.size() if records else 0, between=not due)
@@ -101,7 +102,7 @@ def fit(job: Job, ranks: Ranks | None = None) -> Progress:
 
             epoch, i = batches.place(progress.step)
             examples = batches.batch(epoch, i)
-            lr = settings.optimiser.lr * rate(progress.step + 1, settings.steps, settings.schedule)
+            lr = settings.optimiser.lr * rate(progress.step + 1, settings.last, settings.schedule)
             set_rate(optimiser, lr)
             loss, norm, stopping = step(job, optimiser, examples, progress.step, ranks, stop)
             if not (math.isfinite(loss) and math.isfinite(norm)):
@@ -110,7 +111,7 @@ def fit(job: Job, ranks: Ranks | None = None) -> Progress:
                     f"finite (epoch {epoch}, batch {i}: {len(examples)} examples, the first is {examples[0]}); nothing "
                     "was updated. A lower learning rate, a longer warm-up or train.dtype=float32 may mend it"
                 )
-            clock.tick(int(batches.lengths[examples].sum()))
+            clock.tick(int(job.lengths[examples].sum()))
             progress = replace(progress, step=progress.step + 1, seconds=clock.seconds)
             order = zlib.crc32(examples.tobytes())  # which examples these were, in brief
             record = {"step": progress.step, "epoch": epoch, "batch": i, "examples": order}
@@ -161,7 +162,7 @@ def _seed(seed: int, step: int, part: int) -> int:
 
 def _due(progress: Progress, settings: Training) -> bool:
     """Is it time to evaluate, and not done yet?"""
-    now = progress.step >= settings.steps or progress.step % settings.evaluate_every == 0
+    now = progress.step >= settings.last or progress.step % settings.evaluate_every == 0
     return now and progress.evaluated < progress.step
 
 

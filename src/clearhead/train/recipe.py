@@ -16,6 +16,8 @@ from clearhead.tasks import TASKS, unknown
 Part = dict[str, str]
 """Where the rows come from: `{source: a.en, target: a.de}`, or `{file: a.tsv, source: column, target: column}`."""
 
+BESIDE = ("file", "group")  # what a part may name beside its columns: the table they are in, and who its rows are of
+
 
 @dataclass(frozen=True, kw_only=True)
 class Data:
@@ -25,7 +27,9 @@ class Data:
     valid: Part | None = None
     test: Part | None = None
     hold_out: int = 1000  # examples of `train` kept for validation where there is no `valid`
-    max_len: int = 128  # tokens of a side, of a stretch of running text
+    max_len: int = 128  # tokens of a side, of a stretch of running text, of a window of a long one
+    rename: dict[str, str] = field(default_factory=dict[str, str])  # labels that are read as others: {B-OTH: O}
+    balanced: bool = False  # rare labels weigh more, so that all count alike
 
     def __post_init__(self) -> None:
         _at_least(self, hold_out=1, max_len=2)
@@ -78,8 +82,10 @@ class Schedule:
 class Training:
     """The loop: how much is read at once, for how long, and what is kept."""
 
-    steps: int
+    steps: int | None = None  # or `epochs`
+    epochs: float | None = None  # times through the training examples, in place of `steps`
     batch_tokens: int = 4096  # of all processes and parts together
+    batch_examples: int | None = None  # examples of a batch, in place of its tokens
     accumulate: int = 1  # parts in which a process reads its share of a batch: less memory, the same gradient
     optimiser: Optimiser = field(default_factory=Optimiser)
     schedule: Schedule = field(default_factory=Schedule)
@@ -93,8 +99,28 @@ class Training:
     keep: int = 3  # checkpoints, beside the best
     average: int = 1  # the final model is the mean of the last so many checkpoints
 
+    @property
+    def last(self) -> int:
+        """The number of the last step."""
+        if self.steps is None:
+            raise ValueError("epochs are counted in steps once the data is read")
+        return self.steps
+
     def __post_init__(self) -> None:
-        _at_least(self, steps=1, batch_tokens=1, accumulate=1, evaluate_every=1, save_every=1, keep=1, average=1)
+        if (self.steps is None) == (self.epochs is None):
+            raise ValueError("give train.steps or train.epochs, one of them")
+        _at_least(
+            self,
+            steps=1,
+            epochs=0.0,
+            batch_tokens=1,
+            batch_examples=1,
+            accumulate=1,
+            evaluate_every=1,
+            save_every=1,
+            keep=1,
+            average=1,
+        )
         if not 0.0 <= self.label_smoothing < 1.0:
             raise ValueError(f"label_smoothing is {self.label_smoothing}: from 0 up to, not including, 1")
         if self.patience is not None and self.patience < 1:
@@ -123,7 +149,7 @@ class Recipe:
         if self.train.metric not in task.metrics:
             raise ValueError(f"train.metric is {self.train.metric!r}: {unknown(self.train.metric, task.metrics)}")
         for name in ("train", "valid", "test"):
-            _check_part(f"data.{name}", getattr(self.data, name), task.columns)
+            _check_part(f"data.{name}", getattr(self.data, name), task.forms)
 
 
 def read_recipe(path: str | Path, changes: Sequence[str] = ()) -> Recipe:
@@ -214,18 +240,30 @@ def _told(error: Mapping[str, Any]) -> str:
     return f"{where}: {reason}" if where else reason
 
 
-def _check_part(where: str, part: Part | None, columns: tuple[str, ...]) -> None:
-    """A part names every column of its task, and nothing else but the table they are in."""
-    for key in part or {}:
-        if key not in (*columns, "file"):
-            raise ValueError(f"{where}.{key}: {unknown(key, (*columns, 'file'))}")
-    if part is not None and (missing := [column for column in columns if column not in part]):
+def _check_part(where: str, part: Part | None, forms: tuple[tuple[str, ...], ...]) -> None:
+    """A part names every column of one of its task's forms, and nothing else but the table they are in."""
+    if part is None:
+        return
+    every = dict.fromkeys(name for form in forms for name in form)
+    for key in part:
+        if key not in (*every, *BESIDE):
+            raise ValueError(f"{where}.{key}: {unknown(key, (*every, *BESIDE))}")
+    if columns_of_part(part) in map(set, forms):
+        return
+    near = min(forms, key=lambda form: len(set(form) ^ columns_of_part(part)))
+    if missing := [column for column in near if column not in part]:
         raise ValueError(f"{where}.{missing[0]} is missing: the file it is in, or its column in a table `file`")
+    raise ValueError(f"{where} names {', '.join(part)}: it is due to name {' or '.join(', '.join(f) for f in forms)}")
+
+
+def columns_of_part(part: Part) -> set[str]:
+    """The columns that a part names."""
+    return {name for name in part if name not in BESIDE}
 
 
 def _at_least(settings: object, **least: float) -> None:
     for name, value in least.items():
-        if getattr(settings, name) < value:
+        if getattr(settings, name) is not None and getattr(settings, name) < value:
             raise ValueError(f"{name} is {getattr(settings, name)}: it must be at least {value}")
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import metadata
-from itertools import islice
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -15,22 +14,25 @@ from typing import Any
 import torch
 from torch import nn
 
-from clearhead.data import Batches, Columns, Row, Rows, open_columns, read_rows, save_columns
+from clearhead.data import Columns, Row, Rows, open_columns, read_rows, save_columns
 from clearhead.data.sets import locate
+from clearhead.data.split import drawn_rows, first_rows, renamed
 from clearhead.files import leftovers, new_folder, write_atomic
 from clearhead.models import ModelConfig, build
 from clearhead.models.precision import choose_device
 from clearhead.models.store import Opened, save_folder
-from clearhead.tasks import TASKS, Task
+from clearhead.tasks import TASKS, Settings, Task
+from clearhead.tasks.labels import COLUMNS as LABELS
 from clearhead.text import Tokenizer, train_tokenizer
 from clearhead.train.average import average
+from clearhead.train.batches import batches_of, counted
 from clearhead.train.checkpoint import Checkpoints, Progress
 from clearhead.train.evaluate import evaluate
-from clearhead.train.initial import initialise
 from clearhead.train.loop import Job, fit
 from clearhead.train.parallel import gather, shard
 from clearhead.train.ranks import Ranks
-from clearhead.train.recipe import Part, Recipe, plain, read_recipe, write_recipe
+from clearhead.train.recipe import Part, Recipe, Training, columns_of_part, plain, read_recipe, write_recipe
+from clearhead.train.start import Body, first, frame
 from clearhead.train.tracking import Tracker, read_log
 
 Say = Callable[[str], object]
@@ -38,32 +40,38 @@ Say = Callable[[str], object]
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A recipe with its folder: tokenizer, data as tokens, and a model of fresh weights."""
+    """A recipe with its folder: tokenizer, data as tokens, and the model that it begins with."""
 
     recipe: Recipe
     folder: Path
     task: Task
-    config: ModelConfig
+    frame: Opened  # all that the trained model's folder will say, without weights
+    settings: Training  # the recipe's, with its epochs counted in steps
     train: Columns
     valid: Columns
     base: Path  # where the recipe's paths begin
+    body: Body | None = None  # the folder it starts from
+
+    @property
+    def config(self) -> ModelConfig:
+        """The model's."""
+        return self.frame.config
+
+    def trained(self, model: Any) -> Opened:
+        """A model of this run with all that its folder will say of it."""
+        return replace(self.frame, model=model.eval())
 
     def held_out(self) -> Rows:
         """The rows of the validation part."""
-        data = self.recipe.data
-        return (
-            _split(rows_of(data.train, self.base), data.hold_out, True)
-            if data.valid is None
-            else rows_of(data.valid, self.base)
-        )
+        return parts_of(self.recipe, self.base)[1]
 
     def job(
         self, ranks: Ranks, trackers: Sequence[Tracker] = (), *, device: torch.device | str = "cpu", shown: bool = True
     ) -> Job:
         """What the loop needs, with a model whose first weights follow from the seed."""
-        torch.manual_seed(self.recipe.seed)
-        settings = self.recipe.train
-        model = shard(initialise(build(self.config)).to(choose_device(device)), settings, ranks)
+        settings = self.settings
+        begun = first(self.task, self.recipe, self.body).model
+        model = shard(begun.to(choose_device(device)), settings, ranks)
 
         def measure(model: nn.Module, step: int) -> dict[str, float]:
             metrics = evaluate(model, self.task, self.valid, settings, ranks)
@@ -75,7 +83,7 @@ class Run:
         """The metrics that take answers, and with them time: the first rank gives them, with a whole model."""
         if ranks.size > 1:
             model = gather(model, build(self.config))
-        told = self.task.score(fresh(model, self.config, self.task), self.held_out()) if ranks.first else {}
+        told = self.task.score(self.trained(model), self.held_out()) if ranks.first else {}
         return json.loads(ranks.told(json.dumps(told)))
 
 
@@ -85,16 +93,38 @@ def prepare(recipe: Recipe, base: Path, folder: Path, say: Say = lambda text: No
     `base` is where the paths of the recipe begin. What was made is kept and checked, never made twice.
     """
     _claim(recipe, folder)
-    words = _tokenizer(recipe, base, folder, say)
-    task = TASKS[recipe.task](words, recipe.data.max_len, recipe.train.label_smoothing)
-    config = task.config(recipe.model)
-    _check_saved(config, task)
+    body = Body.of(recipe, base)
+    words = _tokenizer(recipe, base, folder, body, say)
+    task = TASKS[recipe.task].make(words, _settings(recipe, body), _facts(recipe, base, folder))
+    made = frame(task, recipe, body)
     if recipe.data.test is not None:
         rows_of(recipe.data.test, base)  # a file that is missing is missed now, not after training
     train, valid = _columns(recipe, task, base, folder, say)
-    for part in (train, valid):
-        Batches(task.lengths(part), recipe.train.batch_tokens)  # refuses examples that fit in none
-    return Run(recipe, folder, task, config, train, valid, base)
+    batches, _ = (batches_of(task.lengths(part), recipe.train) for part in (train, valid))  # none too long for one
+    settings = counted(recipe.train, len(batches))
+    return Run(recipe, folder, task, made, settings, train, valid, base, body)
+
+
+def _settings(recipe: Recipe, body: Body | None) -> Settings:
+    """What the task is told."""
+    limits = [recipe.data.max_len, *([body.limit] if body is not None and body.limit is not None else [])]
+    return Settings(
+        max_len=min(limits),
+        label_smoothing=recipe.train.label_smoothing,
+        columns=tuple(columns_of_part(recipe.data.train)),
+        balanced=recipe.data.balanced,
+        segments=body is None or body.has_segments,
+    )
+
+
+def _facts(recipe: Recipe, base: Path, folder: Path) -> dict[str, Any]:
+    """What the task must know of the training rows; learnt once, and kept."""
+    path = folder / "labels.json"
+    if not path.exists():
+        rows = parts_of(recipe, base)[0]
+        facts = TASKS[recipe.task].learn(rows, tuple(columns_of_part(recipe.data.train)))
+        write_atomic(path, json.dumps(facts, ensure_ascii=False, indent=1) + "\n")
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def train(
@@ -117,7 +147,7 @@ def train(
 
 def finish(run: Run, progress: Progress) -> Path:
     """The final model: the mean of the last checkpoints where the recipe says so, else the best one."""
-    settings = run.recipe.train
+    settings = run.settings
     checkpoints = Checkpoints(run.folder / "checkpoints", settings.keep)
     last = checkpoints.planned()[-settings.average :]
     best = checkpoints.at(progress.best_step or progress.step)
@@ -125,9 +155,10 @@ def finish(run: Run, progress: Progress) -> Path:
     average(model, last if settings.average > 1 else [best])
     target = run.folder / "model"
     _sweep(run.folder)
-    opened = fresh(model, run.config, run.task)
-    facts = {"task": run.task.name, "recipe": plain(run.recipe), "step": progress.step}
-    save_folder(opened, target, overwrite=True, facts=facts)
+    opened, answers = run.task.finished(run.trained(model), run.held_out())
+    facts = {"task": run.task.name, "answers": answers, "recipe": plain(run.recipe), "step": progress.step}
+    opened = replace(opened, facts=facts)
+    save_folder(opened, target, overwrite=True)
     write_atomic(run.folder / "results.json", json.dumps(results(run, progress, opened), indent=1) + "\n")
     return target
 
@@ -136,9 +167,9 @@ def results(run: Run, progress: Progress, opened: Opened) -> dict[str, Any]:
     """What came of a run: its scores on the test part where the recipe has one, its curve, and how it was made."""
     scores: dict[str, float] = {}
     if (part := run.recipe.data.test) is not None:
-        rows = rows_of(part, run.base)
+        rows = rows_of(part, run.base, run.recipe.data.rename)
         columns, _ = run.task.encode(rows)
-        scores = evaluate(opened.model, run.task, columns, run.recipe.train) | run.task.score(opened, rows, beam=5)
+        scores = evaluate(opened.model, run.task, columns, run.settings) | run.task.score(opened, rows, beam=5)
     log = read_log(run.folder / "log.jsonl")
     return {
         **scores,
@@ -154,30 +185,6 @@ def results(run: Run, progress: Progress, opened: Opened) -> dict[str, Any]:
     }
 
 
-def fresh(model: Any, config: ModelConfig, task: Task) -> Opened:
-    """A trained model with all that its folder will say of it."""
-    family, architecture = task.layout(config)
-    rules = task.generation()
-    raw = family.write(config, architecture, {name: id for name, id in rules.items() if name.endswith("_token_id")})
-    carried = {"generation_config.json": (json.dumps(rules, indent=2) + "\n").encode()}
-    return Opened(model.eval(), config, family, architecture, raw, task.tokenizer, carried)
-
-
-def _check_saved(config: ModelConfig, task: Task) -> None:
-    """Refuse a model that its folder could not hold, before it is trained."""
-    family, architecture = task.layout(config)
-    kept = family.read(family.write(config, architecture, task.generation()), architecture)
-    ours, theirs = config.stack, kept.stack
-    for name in (field.name for field in fields(ours)):
-        if name == "kernel" or name.endswith("dropout"):  # how it is computed, and how trained
-            continue
-        if getattr(ours, name) != getattr(theirs, name):
-            raise ValueError(
-                f"model.{name} is {getattr(ours, name)!r}, and the model is saved as {family.title}, which has "
-                f"{getattr(theirs, name)!r}: take it out"
-            )
-
-
 def _claim(recipe: Recipe, folder: Path) -> None:
     """The folder belongs to this recipe from now on; one that belongs to another is refused.
 
@@ -190,14 +197,17 @@ def _claim(recipe: Recipe, folder: Path) -> None:
         if any(getattr(old, part) != getattr(recipe, part) for part in ("task", "data", "tokenizer")):
             for made in ("tokenizer", "data"):
                 shutil.rmtree(folder / made, ignore_errors=True)
+            (folder / "labels.json").unlink(missing_ok=True)
     elif path.is_file():
         if (old := read_recipe(path)) == recipe:
             return
         if replace(old, train=recipe.train) != recipe:
             raise ValueError(f"{folder} was begun with another recipe: give another folder, or remove it to begin anew")
-        if old.train != recipe.train and replace(old.train, steps=recipe.train.steps) != recipe.train:
+        if old.train != recipe.train and (
+            replace(old.train, steps=recipe.train.steps, epochs=recipe.train.epochs) != recipe.train
+        ):
             raise ValueError(
-                f"{folder} was begun with other training settings: only train.steps may change. "
+                f"{folder} was begun with other training settings: only train.steps and train.epochs may change. "
                 "Give another folder, or remove it to begin anew"
             )
     elif folder.exists() and set(folder.iterdir()) > set(leftovers(folder)):
@@ -206,8 +216,10 @@ def _claim(recipe: Recipe, folder: Path) -> None:
     write_recipe(recipe, path)
 
 
-def _tokenizer(recipe: Recipe, base: Path, folder: Path, say: Say) -> Tokenizer:
+def _tokenizer(recipe: Recipe, base: Path, folder: Path, body: Body | None, say: Say) -> Tokenizer:
     settings = recipe.tokenizer
+    if body is not None:
+        return Tokenizer.load(body.folder)
     if settings.folder is not None:
         return Tokenizer.load(locate(settings.folder, base))
     target = folder / "tokenizer"
@@ -216,7 +228,7 @@ def _tokenizer(recipe: Recipe, base: Path, folder: Path, say: Say) -> Tokenizer:
         task = TASKS[recipe.task]
         with NamedTemporaryFile("w", encoding="utf-8", suffix=".txt") as text:
             for row in rows_of(recipe.data.train, base):
-                text.writelines(f"{value}\n" for value in row.values.values())
+                text.writelines(f"{value}\n" for value in _words(row))
             text.flush()
             words = train_tokenizer(
                 text.name,
@@ -231,22 +243,30 @@ def _tokenizer(recipe: Recipe, base: Path, folder: Path, say: Say) -> Tokenizer:
     return Tokenizer.load(target)
 
 
+def _words(row: Row) -> Iterator[str]:
+    """What a tokenizer learns from: text, not what it is called."""
+    for name, value in row.values.items():
+        if name == "words":
+            yield " ".join(value)
+        elif name not in ("tags", "answers", "spans", *LABELS):
+            yield value
+
+
 def _columns(recipe: Recipe, task: Task, base: Path, folder: Path, say: Say) -> tuple[Columns, Columns]:
-    parts = {"train": recipe.data.train, "valid": recipe.data.valid}
+    parts = dict(zip(("train", "valid"), parts_of(recipe, base), strict=True))
     (folder / "data").mkdir(exist_ok=True)
-    for name, part in parts.items():
+    for name, rows in parts.items():
         target = folder / "data" / name
         if target.exists():
             continue
         _sweep(target.parent)
-        held, aside = (recipe.data.hold_out, part is None) if recipe.data.valid is None else (0, False)
-        rows = rows_of(part or recipe.data.train, base)
-        columns, left_out = task.encode(_split(rows, held, aside) if held else rows)
+        columns, left_out = task.encode(rows)
         for sentence in (rows.report(), *map(str, left_out)):
             if sentence:
                 say(f"{name}: {sentence}")
         if not len(next(iter(columns.values()))):
-            kept = f" beside the {held:,} rows of data.hold_out: lower it" if held and not aside else ""
+            held = recipe.data.hold_out if recipe.data.valid is None and name == "train" else 0
+            kept = f" beside the {held:,} rows of data.hold_out: lower it" if held else ""
             raise ValueError(f"data.{name} holds no example{kept}")
         save_columns(columns, target, {"tokenizer": task.tokenizer.fingerprint()})
         say(f"{name}: {len(next(iter(columns.values()))):,} examples, {int(task.lengths(columns).sum()):,} tokens")
@@ -265,18 +285,27 @@ def _sweep(folder: Path) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def _split(rows: Rows, held: int, aside: bool) -> Rows:
-    """The first `held` rows, kept aside, or all the others."""
+def parts_of(recipe: Recipe, base: Path) -> tuple[Rows, Rows]:
+    """The rows that are trained on, and those kept for validation."""
+    data, task = recipe.data, TASKS[recipe.task]
+    rows = rows_of(data.train, base, data.rename)
+    if data.valid is not None:
+        return rows, rows_of(data.valid, base, data.rename)
+    if task.drawn is None:
+        held, rest = first_rows(rows, data.hold_out)
+    else:
+        text, label = task.drawn
+        by = "group" if "group" in data.train else text
+        held, rest = drawn_rows(
+            rows, data.hold_out, recipe.seed, group=lambda row: str(row.values[by]), label=lambda row: label(row.values)
+        )
+    return rest, held
 
-    def read() -> Iterator[Row]:
-        return islice(iter(rows), held) if aside else islice(iter(rows), held, None)
 
-    return Rows(read)
-
-
-def rows_of(part: Part, base: Path) -> Rows:
+def rows_of(part: Part, base: Path, rename: Mapping[str, str] | None = None) -> Rows:
     """The rows that one part of a recipe's data names."""
     if "file" in part:
         columns = {name: column for name, column in part.items() if name != "file"}
-        return read_rows(locate(part["file"], base), columns or None)
+        rows = read_rows(locate(part["file"], base), columns or None)
+        return renamed(rows, rename) if rename else rows
     return read_rows({name: locate(file, base) for name, file in part.items()})

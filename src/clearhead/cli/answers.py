@@ -1,0 +1,57 @@
+"""Data for a model that answers: which rows a file holds, and under which names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from clearhead.data import Rows, columns_of, read_rows
+from clearhead.models.store import Opened
+from clearhead.tasks import TASKS
+from clearhead.tasks.labels import COLUMNS
+
+KINDS = {"sequence": "classify", "token": "tag", "span": "qa"}  # of a folder that does not say what it was trained for
+GIVEN = {"classify": ("text",), "pair": ("text", "second"), "tag": ("words",), "qa": ("question", "context")}
+
+
+def task_of(opened: Opened) -> Any:
+    """The task that a folder answers."""
+    head = opened.config.head
+    kind = opened.facts.get("task") or KINDS.get("" if head is None else head.kind)
+    if kind not in GIVEN:
+        raise ValueError(
+            f"{opened.architecture} does not label, tag or read: `clearhead new classify --data FILE` begins one"
+        )
+    return TASKS[kind].of(opened)  # type: ignore[attr-defined]
+
+
+def rows_for(task: Any, opened: Opened, file: Path, columns: dict[str, str], *, labelled: bool) -> Rows:
+    """The rows of a file; its columns are named as asked, or as in training, or as the task calls them."""
+    trained = opened.facts.get("recipe", {}).get("data", {}).get("train", {})
+    wanted = list(GIVEN[task.name])
+    if labelled:
+        form = next((f for f in task.forms if set(f) <= set(trained)), task.forms[0])
+        wanted += [name for name in form if name not in wanted]
+        if task.name in ("classify", "pair"):
+            wanted = [*GIVEN[task.name], next(n for n, kind in COLUMNS.items() if kind == task.labels.kind)]
+    there = columns_of(file)
+    found: dict[str, str] = {}
+    for name in wanted:
+        asked = columns.get(name) or (trained.get(name) if trained.get(name) in there else name)
+        if asked not in there:
+            raise ValueError(
+                f"{file} has the columns {', '.join(there)}: which one is the {name}? Say --column {name}=NAME"
+            )
+        found[name] = asked
+    return read_rows(file, found)
+
+
+def columns_named(given: list[str] | None) -> dict[str, str]:
+    """--column text=review as {"text": "review"}."""
+    out: dict[str, str] = {}
+    for one in given or []:
+        name, equals, theirs = one.partition("=")
+        if not equals:
+            raise ValueError(f"--column {one}: write it as --column text=NAME")
+        out[name] = theirs
+    return out

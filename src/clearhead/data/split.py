@@ -1,0 +1,71 @@
+"""Splits: rows kept aside for validation, drawn by a seed so that labels keep their shares and groups stay whole."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from itertools import islice
+
+import numpy as np
+
+from clearhead.data.rows import Row, Rows
+
+Of = Callable[[Row], Hashable]
+
+
+def first_rows(rows: Rows, held: int) -> tuple[Rows, Rows]:
+    """The first `held` rows, and all the others: for running text, and for corpora that are in no order."""
+    return Rows(lambda: islice(iter(rows), held)), Rows(lambda: islice(iter(rows), held, None))
+
+
+def drawn_rows(rows: Rows, held: int, seed: int, *, group: Of, label: Of) -> tuple[Rows, Rows]:
+    """About `held` rows, drawn by the seed, and all the others.
+
+    Rows of one group (a patient, a text that comes twice) are never parted; of each label about the same share is
+    drawn.
+    """
+    aside = drawn(rows, held, seed, group=group, label=label)
+
+    def some(wanted: bool) -> Callable[[], Iterator[Row]]:
+        return lambda: (row for row in rows if (group(row) in aside) == wanted)
+
+    return Rows(some(True)), Rows(some(False))
+
+
+def drawn(rows: Rows, held: int, seed: int, *, group: Of, label: Of) -> set[Hashable]:
+    """The groups that are kept aside."""
+    sizes: dict[Hashable, int] = defaultdict(int)
+    labels: dict[Hashable, Hashable] = {}  # a group has the label of its first row
+    for row in rows:
+        name = group(row)
+        sizes[name] += 1
+        labels.setdefault(name, label(row))
+    total = sum(sizes.values())
+    strata: dict[Hashable, list[Hashable]] = defaultdict(list)
+    for name, of in labels.items():
+        strata[of].append(name)
+    draw, aside, owed = np.random.default_rng(seed), set[Hashable](), 0.0
+    for of in sorted(strata, key=str):
+        names = strata[of]
+        owed += held * sum(sizes[name] for name in names) / max(total, 1)
+        for i in draw.permutation(len(names)):
+            if sizes[names[i]] / 2 > owed:
+                break
+            aside.add(names[i])
+            owed -= sizes[names[i]]
+    return aside
+
+
+def renamed(rows: Rows, names: Mapping[str, str]) -> Rows:
+    """The same rows with some labels and tags read as others."""
+
+    def read() -> Iterator[Row]:
+        for row in rows:
+            changed = {
+                column: [names.get(v, v) for v in value] if isinstance(value, list) else names.get(value, value)
+                for column, value in row.values.items()
+                if column in ("label", "labels", "tags")
+            }
+            yield Row({**row.values, **changed}, row.file, row.line)
+
+    return Rows(read)

