@@ -7,7 +7,7 @@ import string
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -352,7 +352,8 @@ def _threshold(said: Sequence[Answered], due: Sequence[Sequence[str]]) -> float:
     if not gains:
         return 0.0
     totals = np.cumsum([gain for _, gain in gains])
-    best = int(np.argmax(totals))
+    ends = np.array([a[0] > b[0] for a, b in pairwise(gains)] + [True])  # equals are answered together
+    best = int(np.argmax(np.where(ends, totals, -np.inf)))
     if totals[best] <= 0:
         return gains[0][0]
     below = gains[best + 1][0] if best + 1 < len(gains) else gains[best][0] - 1.0

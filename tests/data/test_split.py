@@ -1,0 +1,59 @@
+"""Rows kept aside: by the seed, labels in their shares, groups whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clearhead.data import Row, Rows
+from clearhead.data.split import drawn_rows, first_rows, renamed
+
+
+def rows(values):
+    return Rows(lambda: iter([Row(value, "f", i) for i, value in enumerate(values)]))
+
+
+def of(name):
+    return lambda row: row.values[name]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.sampled_from("ab")), min_size=2, max_size=120),
+    st.integers(0, 99),
+    st.integers(1, 40),
+)
+def test_every_row_is_on_one_side_and_no_group_on_both(values, seed, held):
+    data = rows([{"group": g, "label": label} for g, label in values])
+    aside, rest = drawn_rows(data, held, seed, group=of("group"), label=of("label"))
+    a, b = list(aside), list(rest)
+    assert sorted(row.line for row in [*a, *b]) == list(range(len(values)))
+    assert not {row.values["group"] for row in a} & {row.values["group"] for row in b}
+    assert list(aside) == a, "gone through again, it is the same"
+
+
+def test_labels_keep_their_shares():
+    data = rows([{"group": i, "label": "rare" if i % 10 == 0 else "common"} for i in range(1000)])
+    for seed in range(5):
+        aside, _ = drawn_rows(data, 100, seed, group=of("group"), label=of("label"))
+        found = Counter(row.values["label"] for row in aside)
+        assert found == {"rare": 10, "common": 90}
+
+
+def test_another_seed_draws_others():
+    data = rows([{"group": i, "label": "x"} for i in range(100)])
+    drawn = [
+        {row.line for row in drawn_rows(data, 20, seed, group=of("group"), label=of("label"))[0]} for seed in (1, 2)
+    ]
+    assert drawn[0] != drawn[1] and len(drawn[0]) == 20
+
+
+def test_the_first_rows():
+    aside, rest = first_rows(rows([{"x": i} for i in range(5)]), 2)
+    assert [row.line for row in aside] == [0, 1] and [row.line for row in rest] == [2, 3, 4]
+
+
+def test_labels_read_as_others():
+    found = list(renamed(rows([{"label": "a", "text": "a", "tags": ["a", "b"]}]), {"a": "c"}))
+    assert found[0].values == {"label": "c", "text": "a", "tags": ["c", "b"]}

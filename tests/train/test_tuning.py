@@ -1,0 +1,234 @@
+"""Fine-tuning: a trained body gets a new head, learns, and its folder answers here and in transformers alike."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from clearhead import load
+from clearhead.models.store import open_folder
+from clearhead.text import train_tokenizer
+from clearhead.train import make_recipe, prepare, train
+
+ANIMALS, THINGS = ["dog", "cat", "cow", "pig"], ["tree", "street", "house", "car"]
+FILL = "the old red big small one sees under and with".split()
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """Data of every task, and a BERT of transformers to start from."""
+    transformers = pytest.importorskip("transformers")
+    here = tmp_path_factory.mktemp("tuning")
+    draw = random.Random(0)
+
+    def sentence(word):
+        words = [*draw.choices(FILL, k=draw.randint(1, 4)), word, *draw.choices(FILL, k=draw.randint(0, 3))]
+        return words
+
+    chosen = [draw.choice(ANIMALS + THINGS) for _ in range(120)]
+    sentences = [sentence(word) for word in chosen]
+    kinds = ["animal" if word in ANIMALS else "thing" for word in chosen]
+    texts = [" ".join(words) for words in sentences]
+    (here / "one.tsv").write_text("text\tlabel\n" + "".join(f"{t}\t{k}\n" for t, k in zip(texts, kinds, strict=True)))
+    (here / "several.jsonl").write_text("".join(
+        json.dumps({"text": t, "labels": "|".join([k, *(["red"] if "red" in t else [])])}) + "\n"
+        for t, k in zip(texts, kinds, strict=True)
+    ))  # fmt: skip
+    (here / "number.csv").write_text(
+        "text,number\n" + "".join(f"{t},{1000 + 100 * len(t.split())}\n" for t in texts)
+    )
+    (here / "pair.tsv").write_text("text\tsecond\tlabel\n" + "".join(
+        f"{a}\t{b}\t{second}\n"  # it is the second text that decides
+        for a, b, second in zip(texts, texts[1:] + texts[:1], kinds[1:] + kinds[:1], strict=True)
+    ))  # fmt: skip
+    (here / "tags.conll").write_text("\n".join(
+        "".join(f"{w} {'B-ANIMAL' if w in ANIMALS else 'O'}\n" for w in words) for words in sentences
+    ))  # fmt: skip
+    (here / "read.jsonl").write_text("".join(
+        json.dumps({"question": "which one ?", "context": " ".join(words), "answer": word}) + "\n"
+        for words, word in zip(sentences, chosen, strict=True)
+    ))  # fmt: skip
+    tokenizer = train_tokenizer(here / "one.tsv", template="bert", vocab_size=120)
+    config = transformers.BertConfig(
+        vocab_size=tokenizer.vocab_size, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48,
+        max_position_embeddings=40,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    transformers.BertModel(config).save_pretrained(here / "start")
+    tokenizer.save(here / "start")
+    return here
+
+
+PARTS = {
+    "one": ("classify", {"file": "one.tsv", "text": "text", "label": "label"}, "accuracy"),
+    "several": ("classify", {"file": "several.jsonl", "text": "text", "labels": "labels"}, "micro_f1"),
+    "number": ("classify", {"file": "number.csv", "text": "text", "number": "number"}, "spearman"),
+    "pair": ("pair", {"file": "pair.tsv", "text": "text", "second": "second", "label": "label"}, "accuracy"),
+    "tag": ("tag", {"file": "tags.conll", "words": "1", "tags": "2"}, "f1"),
+    "qa": ("qa", {"file": "read.jsonl", "question": "question", "context": "context", "answer": "answer"}, "f1"),
+}
+
+EPOCHS = {"several": 15, "pair": 15}
+
+
+def recipe(kind, **changes):
+    task, part, metric = PARTS[kind]
+    model = {"start": "start", **changes.pop("model", {})}
+    settings = {
+        "epochs": 6, "batch_examples": 8, "dtype": "float32", "evaluate_every": 20, "save_every": 20, "metric": metric,
+        "optimiser": {"lr": 3e-3}, "schedule": {"kind": "linear", "warmup": 5}, "keep": 1, **changes,
+    }  # fmt: skip
+    return make_recipe(
+        {"task": task, "data": {"train": part, "hold_out": 24, "max_len": 32}, "model": model, "train": settings}
+    )
+
+
+@pytest.fixture(scope="session")
+def trained(folder):
+    """Each kind trained once."""
+    made = {}
+
+    def get(kind):
+        if kind not in made:
+            run = prepare(recipe(kind, epochs=EPOCHS.get(kind, 6)), folder, folder / "runs" / kind)
+            made[kind] = run, train(run, shown=False)
+        return made[kind]
+
+    return get
+
+
+@pytest.mark.parametrize("kind", PARTS)
+def test_it_learns(trained, kind):
+    run, progress = trained(kind)
+    least = {"one": 90, "several": 80, "number": 60, "pair": 80, "tag": 90, "qa": 80}[kind]
+    assert progress.best > least
+    assert run.settings.steps == EPOCHS.get(kind, 6) * 12 and progress.step == run.settings.steps
+
+
+@pytest.mark.parametrize("kind", ["one", "several", "number", "pair"])
+def test_transformers_gives_the_same_scores_of_texts(trained, kind):
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    run, _ = trained(kind)
+    path = run.folder / "model"
+    theirs, tokenizer = AutoModelForSequenceClassification.from_pretrained(path), AutoTokenizer.from_pretrained(path)
+    texts, seconds = ["the old dog", "one red car sees"], ["a small cat", "the tree"]
+    given = tokenizer(texts, *([seconds] if kind == "pair" else []), return_tensors="pt", padding=True)
+    with torch.no_grad():
+        logits = theirs(**given).logits
+    ours = load(path).classify(texts, seconds if kind == "pair" else None)
+    names = [theirs.config.id2label[i] for i in range(theirs.config.num_labels)]
+    if kind == "number":
+        assert [a.answer for a in ours] == pytest.approx(logits[:, 0].tolist(), rel=1e-5)
+        assert theirs.config.problem_type == "regression"
+        assert all(900 < a.answer < 2500 for a in ours), "in the scale of the rows"
+        return
+    shares = logits.sigmoid() if kind == "several" else logits.softmax(1)
+    for answer, row in zip(ours, shares, strict=True):
+        assert [answer.scores[name] for name in names] == pytest.approx(row.tolist(), abs=1e-5)
+    if kind == "one":
+        assert [a.answer for a in ours] == ["animal", "thing"]
+
+
+def test_transformers_gives_the_same_tags(trained):
+    from transformers import AutoModelForTokenClassification, AutoTokenizer
+
+    run, _ = trained("tag")
+    path = run.folder / "model"
+    theirs, tokenizer = AutoModelForTokenClassification.from_pretrained(path), AutoTokenizer.from_pretrained(path)
+    words = "the old dog sees one car".split()
+    given = tokenizer(words, is_split_into_words=True, return_tensors="pt")
+    with torch.no_grad():
+        shares = theirs(**given).logits[0].softmax(1)
+    firsts = [given.word_ids().index(i) for i in range(len(words))]
+    answer = load(path).tag([words])[0]
+    assert answer.tags == tuple(theirs.config.id2label[int(shares[i].argmax())] for i in firsts)
+    assert answer.scores == pytest.approx([float(shares[i].max()) for i in firsts], abs=1e-5)
+    assert [name.text for name in answer.names] == ["dog"]
+    assert load(path).tag("the old dog sees").names[0].start == 8
+
+
+def test_transformers_gives_the_same_span(trained):
+    from transformers import AutoModelForQuestionAnswering, AutoTokenizer
+
+    run, _ = trained("qa")
+    path = run.folder / "model"
+    theirs, tokenizer = AutoModelForQuestionAnswering.from_pretrained(path), AutoTokenizer.from_pretrained(path)
+    context = "the old red cow sees one"
+    given = tokenizer("which one ?", context, return_tensors="pt", return_offsets_mapping=True)
+    offsets = given.pop("offset_mapping")[0]
+    with torch.no_grad():
+        out = theirs(**given)
+    answer = load(path).qa("which one ?", context)
+    assert answer.text == "cow" == context[answer.best.start : answer.best.end]
+    rows = [i for i, part in enumerate(given.sequence_ids(0)) if part == 1]
+    best = max((out.start_logits[0, i] + out.end_logits[0, j], i, j) for i in rows for j in rows if i <= j)
+    assert answer.best.score == pytest.approx(float(best[0]), abs=1e-4)
+    assert (answer.best.start, answer.best.end) == (int(offsets[best[1], 0]), int(offsets[best[2], 1]))
+
+
+def test_stopped_and_gone_on_to_the_same_bits(folder, tmp_path):
+    whole, torn = (prepare(recipe("one", epochs=2, save_every=5), folder, tmp_path / name) for name in ("whole", "torn"))
+    train(whole, shown=False)
+
+    def stop(step, numbers):
+        if step == 9:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(torn, trackers=[stop], shown=False)
+    train(prepare(recipe("one", epochs=2, save_every=5), folder, tmp_path / "torn"), shown=False)
+    a, b = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("whole", "torn"))
+    assert all(torch.equal(a[name], b[name]) for name in a)
+
+
+@pytest.mark.parametrize(("how", "still"), [("body", ("encoder.",)), (1, ("encoder.embedding.", "encoder.blocks.0."))])
+def test_what_is_frozen_stays_as_it_was(folder, tmp_path, how, still):
+    run = prepare(recipe("one", epochs=1, model={"freeze": how}), folder, tmp_path / "run")
+    train(run, shown=False)
+    before = dict(open_folder(folder / "start").model.named_parameters())
+    after = dict(open_folder(tmp_path / "run" / "model").model.named_parameters())
+    for name in after:
+        if name in before:
+            held = name.startswith(still)
+            assert torch.equal(before[name], after[name]) == held or "pooler" in name, name
+
+
+def test_recurrent_nets_learn_the_same_tasks(folder, tmp_path):
+    for kind in ("one", "tag"):
+        task, part, metric = PARTS[kind]
+        made = make_recipe({
+            "task": task, "data": {"train": part, "hold_out": 24, "max_len": 32},
+            "tokenizer": {"vocab_size": 120}, "model": {"kind": "gru", "width": 24, "hidden": 24, "dropout": 0.0},
+            "train": {"epochs": 8, "batch_examples": 8, "dtype": "float32", "evaluate_every": 24, "save_every": 96,
+                      "metric": metric, "optimiser": {"lr": 1e-2}, "schedule": {"kind": "linear", "warmup": 5}},
+        })  # fmt: skip
+        progress = train(prepare(made, folder, tmp_path / kind), shown=False)
+        assert progress.best > 85
+    assert load(tmp_path / "one" / "model").classify("the old dog").answer == "animal"
+
+
+@pytest.mark.parametrize(
+    ("model", "fault"),
+    [
+        ({"start": "nowhere"}, "nowhere"),
+        ({"start": "package:nobody_has_this"}, "no package"),
+        ({"width": 8}, "model.width"),
+        ({"freeze": 9}, "has 2 layers"),
+        ({"freeze": "all"}, "model.freeze"),
+    ],
+)
+def test_a_start_that_cannot_be_is_told(folder, tmp_path, model, fault):
+    with pytest.raises((ValueError, OSError), match=fault):
+        prepare(recipe("one", model=model), folder, tmp_path / "run")
+
+
+def test_no_row_s_text_is_kept_with_the_model(trained):
+    run, _ = trained("one")
+    said = (run.folder / "model" / "clearhead.json").read_text() + (run.folder / "log.jsonl").read_text()
+    assert "sees" not in said and "the old" not in said
+    assert json.loads((run.folder / "labels.json").read_text())["names"] == ["animal", "thing"]
