@@ -11,7 +11,9 @@ from clearhead.data.squad import nearest
 
 
 def write(path, qas, context="A cat sat. A cat ran."):
-    path.write_text(json.dumps({"version": "1.1", "data": [{"title": "t", "paragraphs": [{"context": context, "qas": qas}]}]}))
+    path.write_text(
+        json.dumps({"version": "1.1", "data": [{"title": "t", "paragraphs": [{"context": context, "qas": qas}]}]})
+    )
     return read_rows(path)
 
 
@@ -28,7 +30,9 @@ def test_places_that_do_not_fit_are_moved_to_the_nearest(tmp_path):
 def test_no_answer(tmp_path):
     rows = write(tmp_path / "a.json", [asked(is_impossible=True), asked("cat", 2, is_impossible=False), asked()])
     assert [len(row.values["answers"]) for row in rows] == [0, 1]
-    assert "question 3" in rows.report().replace("line", "question") and "nothing says that there is none" in rows.report()
+    assert (
+        "question 3" in rows.report().replace("line", "question") and "nothing says that there is none" in rows.report()
+    )
 
 
 def test_what_cannot_be_used_is_told(tmp_path):

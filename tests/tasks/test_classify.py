@@ -15,7 +15,25 @@ from clearhead.tasks import Classify, Pair, Settings
 from clearhead.text import train_tokenizer
 
 TINY = {"width": 16, "num_heads": 2, "num_layers": 1, "hidden": 16, "dropout": 0.0}
-WORDS = "the old man sees a dog under tree and two children play with red bicycle on street".split()
+WORDS = [
+    "the",
+    "old",
+    "man",
+    "sees",
+    "a",
+    "dog",
+    "under",
+    "tree",
+    "and",
+    "two",
+    "children",
+    "play",
+    "with",
+    "red",
+    "bicycle",
+    "on",
+    "street",
+]
 
 
 @pytest.fixture(scope="session")
@@ -63,7 +81,9 @@ def test_a_text_s_scores_are_the_mean_of_its_windows_by_length(tokenizer, many):
         assert torch.allclose(row, (alone * (weights / weights.sum())[:, None]).sum(0), atol=1e-5)
     batch = task.collate(columns, np.arange(len(many)))
     due = torch.tensor([i % 2 for i in range(len(many))])
-    assert float(task.loss(model, batch).detach()) == pytest.approx(float(F.cross_entropy(found, due, reduction="sum")), rel=1e-5)
+    assert float(task.loss(model, batch).detach()) == pytest.approx(
+        float(F.cross_entropy(found, due, reduction="sum")), rel=1e-5
+    )
 
 
 def test_rare_labels_weigh_more_while_training(tokenizer):
@@ -78,7 +98,11 @@ def test_rare_labels_weigh_more_while_training(tokenizer):
 
 
 def test_several_labels(tokenizer):
-    data = rows({"text": "a dog", "labels": "animal|one"}, {"text": "two children", "labels": ["people"]}, {"text": "red", "labels": ""})
+    data = rows(
+        {"text": "a dog", "labels": "animal|one"},
+        {"text": "two children", "labels": ["people"]},
+        {"text": "red", "labels": ""},
+    )
     task, model = made(tokenizer, data)
     columns, _ = task.encode(data)
     batch = task.collate(columns, np.arange(3))

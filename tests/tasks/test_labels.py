@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from clearhead.tasks.labels import Labels, names_of, number_of
 
-names = st.text(st.characters(exclude_characters="|", codec="utf-8"), min_size=1, max_size=5).map(str.strip).filter(bool)
+names = (
+    st.text(st.characters(exclude_characters="|", codec="utf-8"), min_size=1, max_size=5).map(str.strip).filter(bool)
+)
 
 
 @given(st.lists(names, min_size=2, max_size=30).filter(lambda x: len(set(x)) > 1))

@@ -41,7 +41,9 @@ def answer(text, start):
 @given(seed=st.integers(0, 10_000), max_len=st.integers(20, 60))
 def test_windows_hold_every_token_and_spans_are_what_stands_there(tokenizer, seed, max_len):
     draw = random.Random(seed)
-    context = draw.choice(["", "  ", "\n"]) + draw.choice([" ", "  ", "\t"]).join(draw.choices(WORDS, k=draw.randint(1, 90)))
+    context = draw.choice(["", "  ", "\n"]) + draw.choice([" ", "  ", "\t"]).join(
+        draw.choices(WORDS, k=draw.randint(1, 90))
+    )
     task = Qa(tokenizer, Settings(max_len=max_len, segments=True))
     tokens = task.windows(["who sees the dog ?"], [context])
     whole = tokenizer(context, special=False)
@@ -96,7 +98,12 @@ def test_the_answer_s_tokens_are_marked_in_each_window_that_holds_it(tokenizer, 
     for i, part in enumerate(batch.layout.split(said)):
         begin = batch.layout.rows(i).start
         for side in (0, 1):
-            want += float(torch.nn.functional.cross_entropy(part[:, side][None], batch.labels[side, i][None] - begin).detach()) / 2
+            want += (
+                float(
+                    torch.nn.functional.cross_entropy(part[:, side][None], batch.labels[side, i][None] - begin).detach()
+                )
+                / 2
+            )
     assert float(task.loss(model, batch).detach()) == pytest.approx(want, rel=1e-5)
 
 

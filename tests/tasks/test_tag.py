@@ -27,7 +27,9 @@ def tokenizer(tmp_path_factory):
 
 
 def rows(*sentences):
-    return Rows(lambda: iter([Row({"words": list(w), "tags": list(t)}, "f", i) for i, (w, t) in enumerate(sentences, 1)]))
+    return Rows(
+        lambda: iter([Row({"words": list(w), "tags": list(t)}, "f", i) for i, (w, t) in enumerate(sentences, 1)])
+    )
 
 
 def made(tokenizer, max_len):

@@ -15,7 +15,7 @@ from clearhead.text import train_tokenizer
 from clearhead.train import make_recipe, prepare, train
 
 ANIMALS, THINGS = ["dog", "cat", "cow", "pig"], ["tree", "street", "house", "car"]
-FILL = "the old red big small one sees under and with".split()
+FILL = ["the", "old", "red", "big", "small", "one", "sees", "under", "and", "with"]
 
 
 @pytest.fixture(scope="session")
@@ -38,9 +38,7 @@ def folder(tmp_path_factory):
         json.dumps({"text": t, "labels": "|".join([k, *(["red"] if "red" in t else [])])}) + "\n"
         for t, k in zip(texts, kinds, strict=True)
     ))  # fmt: skip
-    (here / "number.csv").write_text(
-        "text,number\n" + "".join(f"{t},{1000 + 100 * len(t.split())}\n" for t in texts)
-    )
+    (here / "number.csv").write_text("text,number\n" + "".join(f"{t},{1000 + 100 * len(t.split())}\n" for t in texts))
     (here / "pair.tsv").write_text("text\tsecond\tlabel\n" + "".join(
         f"{a}\t{b}\t{second}\n"  # it is the second text that decides
         for a, b, second in zip(texts, texts[1:] + texts[:1], kinds[1:] + kinds[:1], strict=True)
@@ -140,7 +138,7 @@ def test_transformers_gives_the_same_tags(trained):
     run, _ = trained("tag")
     path = run.folder / "model"
     theirs, tokenizer = AutoModelForTokenClassification.from_pretrained(path), AutoTokenizer.from_pretrained(path)
-    words = "the old dog sees one car".split()
+    words = ["the", "old", "dog", "sees", "one", "car"]
     given = tokenizer(words, is_split_into_words=True, return_tensors="pt")
     with torch.no_grad():
         shares = theirs(**given).logits[0].softmax(1)
@@ -172,7 +170,9 @@ def test_transformers_gives_the_same_span(trained):
 
 
 def test_stopped_and_gone_on_to_the_same_bits(folder, tmp_path):
-    whole, torn = (prepare(recipe("one", epochs=2, save_every=5), folder, tmp_path / name) for name in ("whole", "torn"))
+    whole, torn = (
+        prepare(recipe("one", epochs=2, save_every=5), folder, tmp_path / name) for name in ("whole", "torn")
+    )
     train(whole, shown=False)
 
     def stop(step, numbers):

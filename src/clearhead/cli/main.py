@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from clearhead import __version__
+from clearhead.cli.check import check
 from clearhead.cli.convert import convert
 from clearhead.cli.data import data
 from clearhead.cli.demo import demo
@@ -51,7 +52,7 @@ def main(
 
 
 COMMANDS = (
-    new, train, prove, eval, predict, translate, generate, embed, see, heads,
+    new, check, train, prove, eval, predict, translate, generate, embed, see, heads,
     data, info, export, convert, tokenizer, doctor, demo, study,
 )  # fmt: skip
 

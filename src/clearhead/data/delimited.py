@@ -76,7 +76,10 @@ def delimited_names(read: Callable[[Path], Records], path: Path, header: bool) -
 def delimited_records(
     read: Callable[[Path], Records], path: Path, wanted: Mapping[str, str], header: bool
 ) -> Iterator[tuple[int, dict[str, str] | Fault]]:
-    """The fields of the wanted columns by our names for them; every record must be as wide as the first."""
+    """The fields of the wanted columns by our names for them.
+
+    Every record must be as wide as the header; without one, wide enough, and what stands further on is not looked at.
+    """
     names = delimited_names(read, path, header)
     places = {ours: names.index(theirs) for ours, theirs in wanted.items()}
     records = read(path)
@@ -85,7 +88,7 @@ def delimited_records(
     for line, fields in records:
         if isinstance(fields, Fault):
             yield line, fields
-        elif len(fields) == len(names):
+        elif len(fields) == len(names) or (not header and len(fields) > max(places.values())):
             yield line, {ours: fields[place] for ours, place in places.items()}
         elif not any(fields):
             yield line, Fault("empty line")

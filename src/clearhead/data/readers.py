@@ -9,6 +9,8 @@ from pathlib import Path
 
 from clearhead.data.conll import conll_names, conll_rows, place
 from clearhead.data.delimited import comma, delimited_names, delimited_records, tsv
+from clearhead.data.labelled import NAMES as LABELLED
+from clearhead.data.labelled import labelled_records
 from clearhead.data.parallel import parallel_rows, plain_rows, text_files
 from clearhead.data.records import json_names, json_records, parquet_names, parquet_records
 from clearhead.data.rows import Bad, Fault, Row, Rows
@@ -26,7 +28,8 @@ def read_rows(source: Mapping[str, Path] | Path, columns: Mapping[str, str] | No
     `source` is a file for each column ({"source": ..., "target": ...}: line n belongs to line n), one text file or a
     folder of .txt files ({"text": ...}), or the path of a table: .tsv, .csv, .jsonl, .parquet. All but Parquet may
     end in .gz or .xz. `columns` maps our names to those of the table; numbers ("1", "2") for a TSV or CSV file whose
-    first line is no header; None for every column under its own name. "words" and "tags" are columns of a CoNLL file,
+    first line is no header, "label" (or "coarse", up to a colon) and "text" for a .txt file whose lines begin with their
+    label; None for every column under its own name. "words" and "tags" are columns of a CoNLL file,
     by number or, of CoNLL-U, by name; a .json file is SQuAD's, with a question, its context and answers a row.
 
     A row that cannot be used (not UTF-8, an empty value, the wrong number of columns, broken JSON, over 1 MiB) is
@@ -44,6 +47,8 @@ def read_rows(source: Mapping[str, Path] | Path, columns: Mapping[str, str] | No
     if _has_suffix(source, ".json"):
         return Rows(partial(squad_rows, _there(source)))
     kind = _kind(source)
+    if kind == ".txt" and columns is not None and set(columns.values()) <= set(LABELLED):
+        return Rows(partial(_labelled, source, columns))
     header = kind not in DELIMITED or columns is None or not all(name.isdecimal() for name in columns.values())
     if kind == ".txt" and columns is None:
         raise ValueError(
@@ -84,12 +89,21 @@ def _text(files: Mapping[str, Path]) -> partial[Iterator[Row | Bad]]:
     return partial(plain_rows, name, text_files(path) if path.is_dir() else [path])
 
 
+def _labelled(path: Path, wanted: Mapping[str, str]) -> Iterator[Row | Bad]:
+    return _rows(str(path), labelled_records(path, wanted), wanted)
+
+
 def _table(path: Path, kind: str, wanted: Mapping[str, str], header: bool) -> Iterator[Row | Bad]:
     if kind in DELIMITED:
         records = delimited_records(DELIMITED[kind], path, wanted, header)
     else:
         records = json_records(path, wanted) if kind == ".jsonl" else parquet_records(path, wanted)
-    file = str(path)
+    return _rows(str(path), records, wanted)
+
+
+def _rows(
+    file: str, records: Iterator[tuple[int, dict[str, str] | Fault]], wanted: Mapping[str, str]
+) -> Iterator[Row | Bad]:
     for line, values in records:
         if isinstance(values, Fault):
             yield Bad(file, line, values.reason)

@@ -29,7 +29,8 @@ LINES = 1000  # rows given to the tokenizer at a time
 
 @dataclass(frozen=True, eq=False)
 class LanguageModel:
-    """Learn p(next token | those before). Text runs on through all rows and is read in stretches of `max_len` tokens.
+    """Learn p(next token | those before). Text runs on through all rows and is read in stretches of as many tokens as the
+    model reads, or fewer where `stretch` says so.
 
     A stretch's last token is the first of the next, so that every token but the very first is predicted once. A row
     ends with a line end; empty lines of a text file stay where they are.
@@ -38,6 +39,7 @@ class LanguageModel:
     tokenizer: Tokenizer
     max_len: int = 128
     label_smoothing: float = 0.0
+    stretch: int | None = None
 
     name: ClassVar[str] = "language_model"
     forms: ClassVar[tuple[tuple[str, ...], ...]] = (("text",),)
@@ -53,7 +55,7 @@ class LanguageModel:
     @classmethod
     def make(cls, tokenizer: Tokenizer, settings: Settings, facts: Mapping[str, Any]) -> LanguageModel:
         """With the limits of a recipe."""
-        return cls(tokenizer, settings.max_len, settings.label_smoothing)
+        return cls(tokenizer, settings.max_len, settings.label_smoothing, settings.stretch)
 
     @property
     def head(self) -> tuple[Kind, tuple[str, ...]]:
@@ -61,7 +63,7 @@ class LanguageModel:
         return "vocabulary", ()
 
     def encode(self, rows: Rows) -> tuple[Columns, list[LeftOut]]:
-        """The rows as one stream, in stretches of `max_len` + 1 tokens that overlap by one."""
+        """The rows as one stream, in stretches that overlap by one token."""
         stream, place = iter(rows), ("", 0)
         parts: list[Integers] = [np.zeros(0, dtype=np.int64)]
         while chunk := list(islice(stream, LINES)):
@@ -73,7 +75,8 @@ class LanguageModel:
                 place = row.file, row.line
             parts.append(self.tokenizer("".join(text), special=False, offsets=False).ids.numpy())
         ids = np.concatenate(parts)
-        ends = [*range(self.max_len + 1, len(ids), self.max_len), len(ids)]
+        size = self.stretch or self.max_len
+        ends = [*range(size + 1, len(ids), size), len(ids)]
         starts = [0, *(end - 1 for end in ends[:-1])]
         pieces = [ids[a:b] for a, b in zip(starts, ends, strict=True) if b - a > 1]
         return {"text": Ragged.of(pieces)}, []

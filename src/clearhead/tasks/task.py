@@ -59,6 +59,7 @@ class Settings:
 
     max_len: int = 128
     label_smoothing: float = 0.0
+    stretch: int | None = None  # tokens of running text read at once; None: max_len
     columns: tuple[str, ...] = ()  # of its rows
     balanced: bool = False  # rare labels weigh more, so that all count alike
     segments: bool = False  # the model tells the two texts of a pair apart

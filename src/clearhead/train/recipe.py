@@ -28,11 +28,14 @@ class Data:
     test: Part | None = None
     hold_out: int = 1000  # examples of `train` kept for validation where there is no `valid`
     max_len: int = 128  # tokens of a side, of a stretch of running text, of a window of a long one
+    stretch: int | None = None  # tokens of running text read at once, where they are to be fewer than `max_len`
     rename: dict[str, str] = field(default_factory=dict[str, str])  # labels that are read as others: {B-OTH: O}
     balanced: bool = False  # rare labels weigh more, so that all count alike
 
     def __post_init__(self) -> None:
-        _at_least(self, hold_out=1, max_len=2)
+        _at_least(self, hold_out=1, max_len=2, stretch=2)
+        if self.stretch is not None and self.stretch > self.max_len:
+            raise ValueError(f"stretch is {self.stretch}, and the model reads {self.max_len} (max_len): lower it")
 
 
 @dataclass(frozen=True, kw_only=True)

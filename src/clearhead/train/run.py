@@ -111,6 +111,7 @@ def _settings(recipe: Recipe, body: Body | None) -> Settings:
     return Settings(
         max_len=min(limits),
         label_smoothing=recipe.train.label_smoothing,
+        stretch=recipe.data.stretch,
         columns=tuple(columns_of_part(recipe.data.train)),
         balanced=recipe.data.balanced,
         segments=body is None or body.has_segments,
