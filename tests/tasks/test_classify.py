@@ -143,7 +143,7 @@ def test_pairs_are_read_together_and_told_apart(tokenizer):
 def test_a_first_text_that_is_too_long_leaves_room_for_the_second(tokenizer):
     long = " ".join(WORDS * 5)
     data = rows({"text": long, "second": long, "label": "no"}, {"text": "red", "second": "red", "label": "yes"})
-    task, model = made(tokenizer, data, kind=Pair, max_len=24)
+    task, _ = made(tokenizer, data, kind=Pair, max_len=24)
     columns, _ = task.encode(data)
     assert columns["windows"].ids.max() <= 24
     tokens = task.reader.halved([long])

@@ -64,7 +64,7 @@ def test_what_cannot_be_learnt_is_told(kind, values, fault):
 
 def test_a_label_nobody_has_learnt_is_named_with_the_one_that_was_meant():
     labels = Labels.learn("one", ["positive", "negative"])
-    with pytest.raises(ValueError, match="'positiv' is not among.*did you mean 'positive'"):
+    with pytest.raises(ValueError, match=r"'positiv' is not among.*did you mean 'positive'"):
         labels.read("positiv")
 
 

@@ -26,8 +26,7 @@ def folder(tmp_path_factory):
     draw = random.Random(0)
 
     def sentence(word):
-        words = [*draw.choices(FILL, k=draw.randint(1, 4)), word, *draw.choices(FILL, k=draw.randint(0, 3))]
-        return words
+        return [*draw.choices(FILL, k=draw.randint(1, 4)), word, *draw.choices(FILL, k=draw.randint(0, 3))]
 
     chosen = [draw.choice(ANIMALS + THINGS) for _ in range(120)]
     sentences = [sentence(word) for word in chosen]

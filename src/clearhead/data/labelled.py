@@ -1,4 +1,4 @@
-"""Labelled lines: the first word of a line is its label, the rest its text (`DESC:manner How did serfdom develop ?`)."""
+"""Labelled lines: the first word of a line is its label, the rest its text (`DESC:manner How did it begin ?`)."""
 
 from __future__ import annotations
 

@@ -28,9 +28,9 @@ def read_rows(source: Mapping[str, Path] | Path, columns: Mapping[str, str] | No
     `source` is a file for each column ({"source": ..., "target": ...}: line n belongs to line n), one text file or a
     folder of .txt files ({"text": ...}), or the path of a table: .tsv, .csv, .jsonl, .parquet. All but Parquet may
     end in .gz or .xz. `columns` maps our names to those of the table; numbers ("1", "2") for a TSV or CSV file whose
-    first line is no header, "label" (or "coarse", up to a colon) and "text" for a .txt file whose lines begin with their
-    label; None for every column under its own name. "words" and "tags" are columns of a CoNLL file,
-    by number or, of CoNLL-U, by name; a .json file is SQuAD's, with a question, its context and answers a row.
+    first line is no header; "label" (or "coarse", up to a colon) and "text" for a .txt file whose lines begin with
+    their label; None for every column under its own name. "words" and "tags" are columns of a CoNLL file, by number or,
+    of CoNLL-U, by name; a .json file is SQuAD's, with a question, its context and answers a row.
 
     A row that cannot be used (not UTF-8, an empty value, the wrong number of columns, broken JSON, over 1 MiB) is
     left out and counted: see `Rows.report`. What makes the whole file doubtful is a ValueError.

@@ -29,8 +29,8 @@ LINES = 1000  # rows given to the tokenizer at a time
 
 @dataclass(frozen=True, eq=False)
 class LanguageModel:
-    """Learn p(next token | those before). Text runs on through all rows and is read in stretches of as many tokens as the
-    model reads, or fewer where `stretch` says so.
+    """Learn p(next token | those before). Text runs on through all rows, and is read in stretches of `max_len` tokens
+    or, where it is given, of `stretch`.
 
     A stretch's last token is the first of the next, so that every token but the very first is predicted once. A row
     ends with a line end; empty lines of a text file stay where they are.

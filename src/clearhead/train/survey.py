@@ -25,6 +25,7 @@ from clearhead.train.run import parts_of, prepare, rows_of
 from clearhead.train.stop import Stop
 
 SHOWN = 5  # places of a finding that are named
+ANSWERS = (*COLUMNS, "tags", "answers", "answer")  # columns that are not read but to be told
 STEPS = 20  # measured, after two that are not
 
 
@@ -136,15 +137,13 @@ def _leaks(told: dict[str, dict[Hashable, tuple[Hashable, str]]]) -> list[Findin
 
 def _key(row: Row) -> bytes:
     """What a model reads of a row, in brief: space and case do not make a row another."""
-    parts = (
-        row.values[name] for name in sorted(row.values) if name not in (*COLUMNS, "tags", "answers", "answer", "group")
-    )
+    parts = (row.values[name] for name in sorted(row.values) if name not in (*ANSWERS, "group"))
     words = [" ".join(part).split() if isinstance(part, list) else str(part).split() for part in parts]
     return hashlib.blake2b("\0".join(" ".join(part).casefold() for part in words).encode(), digest_size=16).digest()
 
 
 def _called(row: Row) -> Hashable:
-    return str([row.values.get(name) for name in (*COLUMNS, "tags", "answers", "answer")])
+    return str([row.values.get(name) for name in ANSWERS])
 
 
 def _names(row: Row) -> list[str]:

@@ -159,10 +159,13 @@ class _Left(ProgressColumn):
 
 def time_left(seconds: float | None) -> str:
     """'3 min 20 s left', from what was measured; nothing while nothing is."""
-    if seconds is None:
-        return ""
+    return "" if seconds is None else f"{duration(seconds)} left"
+
+
+def duration(seconds: float) -> str:
+    """'3 min 20 s'."""
     whole = round(seconds)
     hours, minutes = whole // 3600, whole // 60 % 60
     if hours:
-        return f"{hours} h {minutes:02d} min left"
-    return f"{minutes} min {whole % 60:02d} s left" if minutes else f"{whole} s left"
+        return f"{hours} h {minutes:02d} min"
+    return f"{minutes} min {whole % 60:02d} s" if minutes else f"{whole} s"
