@@ -179,7 +179,7 @@ def main() -> None:
 
     torch.set_num_threads(2)
     model = load(MODEL_DIR)
-    short = scene_of(model.opened, [TEXT * 3 + "the animal did not cross the street because it was"], answers=False)
+    short = scene_of(model.opened, [TEXT * 3 + "the animal did not cross the street because it was too"], answers=False)
     middle = scene_of(model.opened, [TEXT * 40], answers=False)
     sizes = [64, 96, 128, 160, 192, 256, 512] if full else [64, 128, 256]
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:

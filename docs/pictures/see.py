@@ -113,10 +113,10 @@ def long(browser: Any, model: Path) -> None:
     """A live transformers model at 8,192 tokens."""
     from transformers import AutoModelForCausalLM
 
-    ours = clearhead.load(model / "run" / "model")
-    text = (model / "valid.txt").read_text(encoding="utf-8")
+    ours = clearhead.load(model / "far" / "model")
+    text = (model / "far.valid.txt").read_text(encoding="utf-8")
     ids = ours.tokenizer(text, special=False).ids[None, :8192]
-    theirs = AutoModelForCausalLM.from_pretrained(model / "run" / "model")
+    theirs = AutoModelForCausalLM.from_pretrained(model / "far" / "model")
     with torch.no_grad(), clearhead.look(theirs) as seen:
         theirs(ids)
     layer, head = induction(seen, ids[0])

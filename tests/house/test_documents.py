@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -12,6 +13,22 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def long_reader(folder: Path, text: Path) -> None:
+    """A small Llama with its tokenizer, and a text of a few thousand tokens for it."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    from clearhead.text import train_tokenizer
+
+    text.write_text("the animal did not cross the street because it was too tired " * 200)
+    tokenizer = train_tokenizer(text, template="gpt2", vocab_size=300)
+    tokenizer.save(folder)
+    config = LlamaConfig(
+        vocab_size=tokenizer.vocab_size, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+        max_position_embeddings=8192,
+    )  # fmt: skip
+    LlamaForCausalLM(config).save_pretrained(folder)
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -27,7 +44,12 @@ def test_what_the_page_shows_runs(page, tmp_path):
     if not code and not commands:
         pytest.skip("nothing to run on this page")
     (tmp_path / "questions.txt").write_text("Who wrote this?\nWhen?\n")  # what a reader would have
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    rows = [f"The {thing} was {word}.,{word}\n" for word in ("good", "bad") for thing in ("food", "room", "staff")]
+    (tmp_path / "reviews.csv").write_text("review,verdict\n" + "".join(rows * 3))
+    if "my-llama" in code:
+        long_reader(tmp_path / "my-llama", tmp_path / "long.txt")
+    quiet = {**os.environ, "BROWSER": "true"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, env=quiet)
     assert done.returncode == 0, done.stderr
     for command in commands:
         words = shlex.split(command.partition(" | ")[0])

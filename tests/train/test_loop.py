@@ -79,10 +79,8 @@ def test_a_batch_in_parts_is_the_same_batch(begin, parts, kind):
     run = begin(optimiser={"kind": "sgd", "lr": 0.1})
     if kind == "gru":
         run.recipe.model.clear()
-        run.recipe.model.update({**shape, "width": 16, "hidden": 16})
-        run = replace(run, config=run.task.config(run.recipe.model))
-    else:
-        run = replace(run, config=run.task.config({**run.recipe.model, **shape}))
+        shape |= {"width": 16, "hidden": 16}
+    run.recipe.model.update(shape)
     examples = np.arange(20)
     loss, norm, after = one_step(run, examples)
     other_loss, other_norm, other = one_step(run, examples, accumulate=parts)

@@ -119,7 +119,7 @@ def test_changes_that_are_none(tmp_path, change, says):
         ("data.train.source", 5, "data.train.source: Input should be a valid string"),
         ("data", None, "data: "),
         ("data", "a.x", "data: "),
-        ("train", {}, "train.steps is missing"),
+        ("train", {}, "give train.steps or train.epochs"),
         ("tokenizer.kind", "bpee", "tokenizer.kind: Input should be 'bpe'"),
         ("seed", -1, "seed is -1"),
         ("seed", 2**63, "seed is 9223372036854775808"),

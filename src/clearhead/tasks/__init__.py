@@ -9,7 +9,7 @@ from clearhead.tasks.tag import Name, Tag, Tagged
 from clearhead.tasks.task import Batch, LeftOut, Settings, Task
 from clearhead.tasks.translate import Translate
 
-TASKS: dict[str, type[Task]] = {
+TASKS = {
     "translate": Translate,
     "language_model": LanguageModel,
     "classify": Classify,

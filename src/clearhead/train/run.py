@@ -120,10 +120,11 @@ def _settings(recipe: Recipe, body: Body | None) -> Settings:
 
 def _facts(recipe: Recipe, base: Path, folder: Path) -> dict[str, Any]:
     """What the task must know of the training rows; learnt once, and kept."""
-    path = folder / "labels.json"
+    path, task = folder / "labels.json", TASKS[recipe.task]
+    if task.drawn is None:  # it learns from text alone
+        return {}
     if not path.exists():
-        rows = parts_of(recipe, base)[0]
-        facts = TASKS[recipe.task].learn(rows, tuple(columns_of_part(recipe.data.train)))
+        facts = task.learn(parts_of(recipe, base)[0], tuple(columns_of_part(recipe.data.train)))
         write_atomic(path, json.dumps(facts, ensure_ascii=False, indent=1) + "\n")
     return json.loads(path.read_text(encoding="utf-8"))
 
@@ -254,13 +255,14 @@ def _words(row: Row) -> Iterator[str]:
 
 
 def _columns(recipe: Recipe, task: Task, base: Path, folder: Path, say: Say) -> tuple[Columns, Columns]:
-    parts = dict(zip(("train", "valid"), parts_of(recipe, base), strict=True))
+    parts = ("train", "valid")
     (folder / "data").mkdir(exist_ok=True)
-    for name, rows in parts.items():
+    for i, name in enumerate(parts):
         target = folder / "data" / name
         if target.exists():
             continue
         _sweep(target.parent)
+        rows = parts_of(recipe, base)[i]
         columns, left_out = task.encode(rows)
         for sentence in (rows.report(), *map(str, left_out)):
             if sentence:
