@@ -74,7 +74,10 @@ def main(folder: Path) -> None:
     for name, (train_text, valid_text) in texts.items():
         (folder / f"{name}.train.txt").write_text(train_text, encoding="utf-8")
         (folder / f"{name}.valid.txt").write_text(valid_text, encoding="utf-8")
-    small = {"kind": "llama", "size": "tiny", "num_layers": 2, "num_heads": 4, "width": 128, "hidden": 256}
+    small = {
+        "kind": "llama", "size": "tiny", "num_layers": 2, "num_heads": 4, "width": 128, "hidden": 256,
+        "rotary_base": 1e6,  # slow turns, so that what it learns near holds far away
+    }  # fmt: skip
     stages = (
         recipe("near", small, 1800, 4e-3, 4096, stretch=128),
         recipe("further", {"start": "near/model"}, 400, 2e-3, stretch=1024),

