@@ -141,7 +141,9 @@ def test_before_the_first_checkpoint_a_recipe_may_be_changed(base):
 
 def test_after_it_only_the_number_of_steps(base):
     train(prepare(recipe(steps=3), base, base / "run"), shown=False)
-    with pytest.raises(ValueError, match=r"was begun with other training settings: only train\.steps and train\.epochs may change"):
+    with pytest.raises(
+        ValueError, match=r"was begun with other training settings: only train\.steps and train\.epochs may change"
+    ):
         prepare(recipe(steps=3, save_every=1), base, base / "run")
     with pytest.raises(ValueError, match="was begun with another recipe"):
         prepare(replace(recipe(steps=3), seed=5), base, base / "run")
