@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from clearhead.train.optimise import make_optimiser, rate, set_rate
+from clearhead.train.optimise import layer_shares, make_optimiser, rate, set_rate
 from clearhead.train.recipe import Optimiser, Schedule
 
 KINDS = ("noam", "cosine", "linear", "constant")
@@ -103,3 +103,27 @@ def test_the_rate_is_set_for_every_group():
     optimiser = make_optimiser(Two(), Optimiser())
     set_rate(optimiser, 0.123)
     assert [group["lr"] for group in optimiser.param_groups] == [0.123, 0.123]
+
+
+def test_lower_layers_learn_more_slowly():
+    names = ["encoder.embedding.tokens.weight", "encoder.blocks.0.attention.query.weight", "encoder.blocks.1.norm.bias",
+             "head.output.weight", "encoder.norm.weight"]  # fmt: skip
+    assert list(layer_shares(names, 0.5).values()) == [0.125, 0.25, 0.5, 1.0, 1.0]
+    assert set(layer_shares(names, 1.0).values()) == {1.0}
+
+
+def test_shares_are_kept_when_the_rate_changes():
+    class Stack(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.encoder = nn.Module()
+            self.encoder.blocks = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)])
+            self.head = nn.Linear(2, 2)
+
+    model = Stack()
+    optimiser = make_optimiser(model, Optimiser(lr=1.0, layer_decay=0.5))
+    set_rate(optimiser, 0.1)
+    rates = {id(p): group["lr"] for group in optimiser.param_groups for p in group["params"]}
+    assert rates[id(model.head.weight)] == 0.1
+    assert rates[id(model.encoder.blocks[1].bias)] == pytest.approx(0.05)
+    assert rates[id(model.encoder.blocks[0].weight)] == pytest.approx(0.025)

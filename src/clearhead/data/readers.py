@@ -14,6 +14,7 @@ from clearhead.data.labelled import labelled_records
 from clearhead.data.parallel import parallel_rows, plain_rows, text_files
 from clearhead.data.records import json_names, json_records, parquet_names, parquet_records
 from clearhead.data.rows import Bad, Fault, Row, Rows
+from clearhead.data.spans import span_rows
 from clearhead.data.squad import NAMES, squad_rows
 
 DELIMITED = {".tsv": tsv, ".csv": comma, ".txt": tsv}  # a .txt that is a table has tabs
@@ -30,7 +31,8 @@ def read_rows(source: Mapping[str, Path] | Path, columns: Mapping[str, str] | No
     end in .gz or .xz. `columns` maps our names to those of the table; numbers ("1", "2") for a TSV or CSV file whose
     first line is no header; "label" (or "coarse", up to a colon) and "text" for a .txt file whose lines begin with
     their label; None for every column under its own name. "words" and "tags" are columns of a CoNLL file, by number or,
-    of CoNLL-U, by name; a .json file is SQuAD's, with a question, its context and answers a row.
+    of CoNLL-U, by name, or both "spans" for marked text (doccano, Prodigy, Label Studio, brat); any other .json file is
+    SQuAD's, with a question, its context and answers a row.
 
     A row that cannot be used (not UTF-8, an empty value, the wrong number of columns, broken JSON, over 1 MiB) is
     left out and counted: see `Rows.report`. What makes the whole file doubtful is a ValueError.
@@ -39,6 +41,10 @@ def read_rows(source: Mapping[str, Path] | Path, columns: Mapping[str, str] | No
         if columns is not None:
             raise ValueError("columns are for a table: with a file for each column, its name is the key")
         return Rows(_text(source))
+    if columns is not None and columns.get("words") == columns.get("tags") == "spans":
+        if not source.exists():
+            raise ValueError(_no_file(source))
+        return Rows(partial(span_rows, source))
     if columns is not None and set(columns) == {"words", "tags"} and not _has_suffix(source, *TABLES):
         names = conll_names(_there(source))
         return Rows(

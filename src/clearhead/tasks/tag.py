@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from torch import Tensor, nn
 
 from clearhead.attention import Layout
 from clearhead.data import Batches, Columns, Integers, Ragged, Row, Rows
+from clearhead.data.spans import divided
 from clearhead.models import ModelConfig
 from clearhead.models.families import FAMILIES, OWN, Family
 from clearhead.models.heads import Kind
@@ -32,7 +32,6 @@ from clearhead.tasks.words import tensor
 from clearhead.text import Tokenizer, Tokens
 
 BUDGET = 8192  # tokens answered at once
-WORD = re.compile(r"\w+(?:[-'’]\w+)*|[^\w\s]")  # of a text that nobody has divided
 
 Spans = Sequence[tuple[int, int]]
 """The characters of each word of a text."""
@@ -286,7 +285,7 @@ def worded(text: str | Sequence[str]) -> tuple[str, Spans]:
     """A text and the characters of its words; one that is a list of words already has a space between them."""
     if not isinstance(text, str):
         return spaced(text)
-    return text, [found.span() for found in WORD.finditer(text)]
+    return text, divided(text)
 
 
 def _marks(tags: Sequence[str], named: bool) -> set[tuple[str, tuple[int, int]]]:

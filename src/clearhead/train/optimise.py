@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import nn
@@ -11,16 +14,42 @@ from clearhead.train.recipe import Optimiser, Schedule
 
 
 def make_optimiser(model: nn.Module, settings: Optimiser) -> torch.optim.Optimizer:
-    """The optimiser of all parameters that are trained; only matrices decay."""
-    params = [p for p in model.parameters() if p.requires_grad]
-    groups = [
-        {"params": [p for p in params if p.dim() > 1], "weight_decay": settings.weight_decay},
-        {"params": [p for p in params if p.dim() <= 1], "weight_decay": 0.0},
-    ]
-    groups = [group for group in groups if group["params"]]
+    """The optimiser of all parameters that are trained; only matrices decay, and lower layers may learn more slowly."""
+    named = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    shares = layer_shares(named, settings.layer_decay)
+    groups: list[dict[str, Any]] = []
+    for share in sorted(set(shares.values()), reverse=True):
+        chosen = [p for name, p in named.items() if shares[name] == share]
+        for params, decay in (
+            ([p for p in chosen if p.dim() > 1], settings.weight_decay),
+            ([p for p in chosen if p.dim() <= 1], 0.0),
+        ):
+            if params:
+                groups.append({"params": params, "weight_decay": decay, "share": share})
     if settings.kind == "sgd":
         return torch.optim.SGD(groups, lr=settings.lr, momentum=settings.momentum)
     return torch.optim.AdamW(groups, lr=settings.lr, betas=settings.betas, eps=settings.eps, fused=True)
+
+
+_BLOCK = re.compile(r"\.blocks\.(\d+)\.")
+
+
+def layer_shares(names: Iterable[str], decay: float) -> dict[str, float]:
+    """The share of the learning rate of each parameter: 1 for the head, `decay` of it for each layer further down.
+
+    What stands below all layers has the least (Howard and Ruder 2018).
+    """
+    names = list(names)
+    layers = {name: int(found[1]) if (found := _BLOCK.search(name)) else None for name in names}
+    top = max((layer for layer in layers.values() if layer is not None), default=-1)
+
+    def depth(name: str) -> int:
+        layer = layers[name]
+        if layer is not None:
+            return top + 1 - layer
+        return top + 2 if ".embedding." in name else 0
+
+    return {name: decay ** depth(name) for name in names}
 
 
 def rate(step: int, steps: int, settings: Schedule) -> float:
@@ -39,6 +68,6 @@ def rate(step: int, steps: int, settings: Schedule) -> float:
 
 
 def set_rate(optimiser: torch.optim.Optimizer, lr: float) -> None:
-    """Use this learning rate from now on."""
+    """Use this learning rate from now on, or its share where a group has one."""
     for group in optimiser.param_groups:
-        group["lr"] = lr
+        group["lr"] = lr * group.get("share", 1.0)

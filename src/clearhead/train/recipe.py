@@ -60,11 +60,14 @@ class Optimiser:
     betas: tuple[float, float] = (0.9, 0.98)
     eps: float = 1e-9
     weight_decay: float = 0.0  # of matrices; norms and biases are left alone
+    layer_decay: float = 1.0  # the learning rate of each layer, as a share of that of the one above
     momentum: float = 0.9  # of SGD
     clip: float | None = 1.0  # the largest norm of the gradients; null: any
 
     def __post_init__(self) -> None:
         _at_least(self, lr=0.0, eps=0.0, weight_decay=0.0, momentum=0.0)
+        if not 0.0 < self.layer_decay <= 1.0:
+            raise ValueError(f"layer_decay is {self.layer_decay}: above 0 and at most 1")
         if self.clip is not None and self.clip <= 0:
             raise ValueError(f"clip is {self.clip}: a number above 0, or null for none")
 

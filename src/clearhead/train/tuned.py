@@ -14,6 +14,7 @@ import yaml
 
 from clearhead.data import columns_of
 from clearhead.data.readers import CONLL
+from clearhead.data.spans import is_span_file
 from clearhead.train.recipe import Part
 from clearhead.train.run import rows_of
 
@@ -173,11 +174,13 @@ def _pair(file: Path) -> Part:
 
 
 def _tag(file: Path) -> Part:
+    if is_span_file(file):
+        return {"file": str(file), "words": "spans", "tags": "spans"}
     names = columns_of(file)
     if "form" in names:
         return {"file": str(file), "words": "form", "tags": "upos"}
     if not any(file.name.lower().removesuffix(".gz").removesuffix(".xz").endswith(end) for end in CONLL):
-        raise ValueError(f"{file}: tags are read from CoNLL files ({', '.join(CONLL)}): a word a line, then its tag")
+        raise ValueError(f"{file}: tags are read from CoNLL ({', '.join(CONLL)}), or from marked text")
     rows = list(islice(rows_of({"file": str(file), "words": names[0], "tags": names[-1]}, Path()), SAMPLE))
     numbered = rows and all(row.values["words"][0] == "1" for row in rows)
     words = names[1] if numbered else names[0]
