@@ -13,6 +13,7 @@ from clearhead import load
 from clearhead.models.store import open_folder
 from clearhead.text import train_tokenizer
 from clearhead.train import make_recipe, prepare, train
+from clearhead.train.ranks import Ranks
 
 ANIMALS, THINGS = ["dog", "cat", "cow", "pig"], ["tree", "street", "house", "car"]
 FILL = ["the", "old", "red", "big", "small", "one", "sees", "under", "and", "with"]
@@ -219,6 +220,10 @@ def test_recurrent_nets_learn_the_same_tasks(folder, tmp_path):
         ({"width": 8}, "model.width"),
         ({"freeze": 9}, "has 2 layers"),
         ({"freeze": "all"}, "model.freeze"),
+        ({"lora": 8}, "model.lora is written"),
+        ({"lora": {"ranks": 8}}, "did you mean 'rank'"),
+        ({"lora": {"modules": ["querry"]}}, "no 'querry'"),
+        ({"lora": {}, "freeze": 1}, "take model.freeze out"),
     ],
 )
 def test_a_start_that_cannot_be_is_told(folder, tmp_path, model, fault):
@@ -231,3 +236,45 @@ def test_no_row_s_text_is_kept_with_the_model(trained):
     said = (run.folder / "model" / "clearhead.json").read_text() + (run.folder / "log.jsonl").read_text()
     assert "sees" not in said and "the old" not in said
     assert json.loads((run.folder / "labels.json").read_text())["names"] == ["animal", "thing"]
+
+
+def test_narrow_matrices_learn_and_open_in_peft(folder, tmp_path):
+    peft = pytest.importorskip("peft")
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    narrow = {"lora": {"rank": 4, "alpha": 8, "modules": ["query", "value", "up"]}}
+    run = prepare(recipe("one", epochs=10, model=narrow, optimiser={"lr": 1e-2}), folder, tmp_path / "run")
+    model = run.job(Ranks()).model
+    learnt = {name for name, p in model.named_parameters() if p.requires_grad}
+    assert all(name.startswith("head.") or ".parametrizations.weight.0." in name for name in learnt)
+    progress = train(run, shown=False)
+    assert progress.best > 75
+    before = dict(open_folder(folder / "start").model.named_parameters())
+    after = dict(open_folder(tmp_path / "run" / "model").model.named_parameters())
+    changed = {name for name in before if "pooler" not in name and not torch.equal(before[name], after[name])}
+    assert changed == {name for name in before if name.endswith(("query.weight", "value.weight", "up.weight"))}
+    base = AutoModelForSequenceClassification.from_pretrained(folder / "start", num_labels=2)
+    theirs = peft.PeftModel.from_pretrained(base, tmp_path / "run" / "adapter").eval()
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "run" / "model")
+    texts = ["the old dog", "one red car sees"]
+    with torch.no_grad():
+        shares = theirs(**tokenizer(texts, return_tensors="pt", padding=True)).logits.softmax(1)
+    ours = load(tmp_path / "run" / "model").classify(texts)
+    for answer, row in zip(ours, shares, strict=True):
+        assert [answer.scores[name] for name in ("animal", "thing")] == pytest.approx(row.tolist(), abs=1e-5)
+
+
+def test_narrow_matrices_go_on_to_the_same_bits(folder, tmp_path):
+    made = recipe("one", epochs=1, save_every=3, model={"lora": {"rank": 2}})
+    train(prepare(made, folder, tmp_path / "whole"), shown=False)
+
+    def stop(step, numbers):
+        if step == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(prepare(made, folder, tmp_path / "torn"), trackers=[stop], shown=False)
+    train(prepare(made, folder, tmp_path / "torn"), shown=False)
+    for file in ("model/model.safetensors", "adapter/adapter_model.safetensors"):
+        a, b = (load_file(tmp_path / name / file) for name in ("whole", "torn"))
+        assert all(torch.equal(a[name], b[name]) for name in a)

@@ -23,6 +23,10 @@ def eval(
     column: Annotated[
         list[str] | None, typer.Option(help="Which column is which: --column text=review. May be repeated.")
     ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Draw which label is taken for which, how well each is told, and how far scores hold."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     dtype: Annotated[
         str, typer.Option(help="float32, bfloat16, or auto: bfloat16 where this machine computes in it.")
@@ -40,6 +44,14 @@ def eval(
     if not judged.count:
         raise ValueError(f"{file} has no row to measure. {rows.report()}".strip())
     scores, ranges = judged.scores(), judged.intervals()
+    if plot is not None:
+        from clearhead.see.judged import drawings
+        from clearhead.see.paper import save
+
+        plot.mkdir(parents=True, exist_ok=True)
+        for name, figure in drawings(judged, f"{file.name}: {judged.count:,} rows"):
+            for path in save(figure, plot / name):
+                typer.echo(path, err=True)
     if as_json:
         told_of = {"rows": judged.count, **scores, "intervals": ranges, "labels": [asdict(x) for x in judged.labels]}
         typer.echo(json.dumps(told_of, ensure_ascii=False))

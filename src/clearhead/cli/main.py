@@ -13,6 +13,7 @@ from clearhead.cli.data import data
 from clearhead.cli.demo import demo
 from clearhead.cli.doctor import doctor
 from clearhead.cli.embed import embed
+from clearhead.cli.errors import errors
 from clearhead.cli.eval import eval
 from clearhead.cli.export import export
 from clearhead.cli.generate import generate
@@ -52,7 +53,7 @@ def main(
 
 
 COMMANDS = (
-    new, check, train, prove, eval, predict, translate, generate, embed, see, heads,
+    new, check, train, prove, eval, errors, predict, translate, generate, embed, see, heads,
     data, info, export, convert, tokenizer, doctor, demo, study,
 )  # fmt: skip
 

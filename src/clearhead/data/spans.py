@@ -98,12 +98,13 @@ def _record(record: Any) -> tuple[str, list[Span]] | Fault:
         return Fault(f"there are no spans: {', '.join(map(repr, KEYS))} is due to be a list")
     spans: list[Span] = []
     for given in record[key]:
+        found: Any = given
         if isinstance(given, dict):
-            start, end = (given.get(a, given.get(b)) for a, b in (("start", "start_offset"), ("end", "end_offset")))
-            given = [start, end, given.get("label")]
-        if not (isinstance(given, list) and len(given) == 3 and all(type(x) is int for x in given[:2])):
+            ends = (given.get(a, given.get(f"{a}_offset")) for a in ("start", "end"))
+            found = [*ends, given.get("label")]
+        if not (isinstance(found, list) and len(found) == 3 and all(type(x) is int for x in found[:2])):
             return Fault("a span is not [start, end, label]")
-        spans.append((given[0], given[1], str(given[2])))
+        spans.append((found[0], found[1], str(found[2])))
     return blemish(text) or (text, spans)
 
 

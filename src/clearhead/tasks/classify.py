@@ -205,9 +205,8 @@ class Classify:
         limits = self.thresholds or (0.5,) * len(names)
         return Classified(tuple(n for n, limit in zip(names, limits, strict=True) if told[n] >= limit), told)
 
-    def said(self, model: nn.Module, columns: Columns) -> tuple[metrics.Numbers, metrics.Numbers]:
-        """What was due and what was said of examples with labels, (n,), of several labels (n, labels)."""
-        scores = self.outputs(model, columns)
+    def said(self, scores: Tensor, columns: Columns) -> tuple[metrics.Numbers, metrics.Numbers]:
+        """What was due of examples, and what these scores say, (n,), of several labels (n, labels)."""
         due = self.collate(columns, np.arange(len(scores))).labels.numpy()
         if self.labels.kind == "number":
             return due, scores[:, 0].numpy() * self.labels.spread + self.labels.center
@@ -219,7 +218,8 @@ class Classify:
     def judged(self, opened: Opened, rows: Rows) -> metrics.Judged:
         """Its answers to these rows beside their labels."""
         columns, _ = self.encode(rows)
-        due, said = self.said(opened.model, columns)
+        scores = self.outputs(opened.model, columns)
+        due, said = self.said(scores, columns)
         names = self.labels.names
         if self.labels.kind == "number":
             return metrics.Judged(len(due), lambda some: metrics.of_numbers(due[some], said[some]))
@@ -227,8 +227,15 @@ class Classify:
             table = metrics.per_label(names, (due & said).sum(0), said.sum(0), due.sum(0))
             return metrics.Judged(len(due), lambda some: metrics.of_several(due[some], said[some]), table)
         counts = [np.bincount(x, minlength=len(names)) for x in (due[due == said], said, due)]
-        table = metrics.per_label(names, *counts)
-        return metrics.Judged(len(due), lambda some: metrics.of_one(due[some], said[some], len(names)), table)
+        confusion = np.bincount(due * len(names) + said, minlength=len(names) ** 2).reshape(len(names), -1)
+        shares = torch.softmax(scores, 1).max(1).values.numpy()
+        return metrics.Judged(
+            len(due),
+            lambda some: metrics.of_one(due[some], said[some], len(names)),
+            metrics.per_label(names, *counts),
+            confusion,
+            (shares, due == said),
+        )
 
     def score(self, opened: Opened, rows: Rows, beam: int = 1) -> dict[str, float]:
         """The metrics on these rows."""

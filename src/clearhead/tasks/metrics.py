@@ -70,6 +70,8 @@ class Judged:
     count: int  # of rows
     measure: Measure
     labels: tuple[PerLabel, ...] = ()
+    confusion: Numbers | None = None  # (due, said): how many rows of a label were called what
+    sure: tuple[Numbers, Numbers] | None = None  # (rows,): the score of what was said, and whether it was right
 
     def scores(self) -> dict[str, float]:
         """The metrics of all rows."""
@@ -128,3 +130,16 @@ def _ranks(x: Numbers) -> Numbers:
     """The place of each number among all; equals share theirs."""
     _, where, counts = np.unique(x, return_inverse=True, return_counts=True)
     return (np.cumsum(counts) - (counts - 1) / 2)[where]
+
+
+def calibration(sure: Numbers, right: Numbers, bins: int = 10) -> list[tuple[float, float, int]]:
+    """Rows in groups of like size by their score: the mean score, the share that was right, and how many they are."""
+    order = np.argsort(sure, kind="stable")
+    parts = [part for part in np.array_split(order, min(bins, max(len(order), 1))) if len(part)]
+    return [(float(sure[part].mean()), float(right[part].mean()), len(part)) for part in parts]
+
+
+def calibration_error(sure: Numbers, right: Numbers) -> float:
+    """How far scores and shares of right answers are apart, on average over the groups, in hundredths."""
+    groups = calibration(sure, right)
+    return 100 * sum(abs(score - share) * n for score, share, n in groups) / max(len(sure), 1)

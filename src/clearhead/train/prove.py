@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 from clearhead.files import leftovers
-from clearhead.models import build
 from clearhead.train.checkpoint import Checkpoints, fill_optimiser, read_tensors, tensors_of
 from clearhead.train.optimise import make_optimiser
 from clearhead.train.recipe import Recipe, make_recipe, plain
@@ -178,7 +177,7 @@ def _timeless(record: dict[str, Any]) -> dict[str, Any]:
 
 def _tensors(run: Run, folder: Path) -> dict[str, Tensor]:
     """Every tensor of the last checkpoint."""
-    model = build(run.config)
+    model = run.shell()
     optimiser = make_optimiser(model, run.recipe.train.optimiser)
     last = Checkpoints(folder / "checkpoints", 1).all()[-1]
     fill_optimiser(optimiser)

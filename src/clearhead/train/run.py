@@ -19,6 +19,8 @@ from clearhead.data.sets import locate
 from clearhead.data.split import drawn_rows, first_rows, renamed
 from clearhead.files import leftovers, new_folder, write_atomic
 from clearhead.models import ModelConfig, build
+from clearhead.models.lora import merge, save_adapter
+from clearhead.models.model import Model
 from clearhead.models.precision import choose_device
 from clearhead.models.store import Opened, save_folder
 from clearhead.tasks import TASKS, Settings, Task
@@ -32,7 +34,7 @@ from clearhead.train.loop import Job, fit
 from clearhead.train.parallel import gather, shard
 from clearhead.train.ranks import Ranks
 from clearhead.train.recipe import Part, Recipe, Training, columns_of_part, plain, read_recipe, write_recipe
-from clearhead.train.start import Body, first, frame
+from clearhead.train.start import Body, adapt, first, frame, lora_of
 from clearhead.train.tracking import Tracker, read_log
 
 Say = Callable[[str], object]
@@ -56,6 +58,11 @@ class Run:
     def config(self) -> ModelConfig:
         """The model's."""
         return self.frame.config
+
+    def shell(self) -> Model:
+        """A model of this run whose weights are still to come."""
+        model = build(self.config)
+        return model if self.body is None else adapt(model, self.recipe)
 
     def trained(self, model: Any) -> Opened:
         """A model of this run with all that its folder will say of it."""
@@ -82,7 +89,7 @@ class Run:
     def _scores(self, model: nn.Module, ranks: Ranks) -> dict[str, float]:
         """The metrics that take answers, and with them time: the first rank gives them, with a whole model."""
         if ranks.size > 1:
-            model = gather(model, build(self.config))
+            model = gather(model, self.shell())
         told = self.task.score(self.trained(model), self.held_out()) if ranks.first else {}
         return json.loads(ranks.told(json.dumps(told)))
 
@@ -153,10 +160,13 @@ def finish(run: Run, progress: Progress) -> Path:
     checkpoints = Checkpoints(run.folder / "checkpoints", settings.keep)
     last = checkpoints.planned()[-settings.average :]
     best = checkpoints.at(progress.best_step or progress.step)
-    model = build(run.config)
+    model = run.shell()
     average(model, last if settings.average > 1 else [best])
     target = run.folder / "model"
     _sweep(run.folder)
+    if (narrow := lora_of(run.recipe)) is not None:
+        save_adapter(run.trained(model), narrow, run.folder / "adapter", base=str(run.recipe.model["start"]))
+        merge(model)
     opened, answers = run.task.finished(run.trained(model), run.held_out())
     facts = {"task": run.task.name, "answers": answers, "recipe": plain(run.recipe), "step": progress.step}
     opened = replace(opened, facts=facts)

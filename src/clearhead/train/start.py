@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import TypeAdapter
 from torch import nn
 
 from clearhead.data.sets import locate
 from clearhead.files import read_config
 from clearhead.models import ModelConfig, build
+from clearhead.models.lora import LoraConfig, attach, merge
 from clearhead.models.model import Model
 from clearhead.models.store import Opened, family_of, open_folder, read_model_config
 from clearhead.tasks import Task, unknown
@@ -21,7 +23,7 @@ from clearhead.train.initial import initialise
 from clearhead.train.recipe import Recipe
 
 PACKAGE = "package:"  # a model that an installed Python package carries
-OPTIONS = ("start", "freeze")  # of a `model` section that has a start
+OPTIONS = ("start", "freeze", "lora")  # of a `model` section that has a start
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ def frame(task: Task, recipe: Recipe, body: Body | None) -> Opened:
     """All that the folder of a trained model will say, around a model without weights."""
     if body is not None:
         opened = first(task, recipe, body)
+        merge(opened.model)
         return replace(opened, model=opened.model.to("meta"), facts={})
     config = task.config(recipe.model)
     family, architecture = task.layout(config)
@@ -82,8 +85,33 @@ def first(task: Task, recipe: Recipe, body: Body | None) -> Opened:
         return replace(made, model=initialise(build(made.config)))
     kind, labels = task.head
     opened = open_folder(body.folder, head=kind, labels=labels or None, dtype=torch.float32)
-    _freeze(opened.model, recipe.model.get("freeze"))
+    adapt(opened.model, recipe)
     return opened
+
+
+def adapt(model: Model, recipe: Recipe) -> Model:
+    """Let a model learn only what the recipe says: all of it, the upper layers, or narrow matrices beside some."""
+    narrow = lora_of(recipe)
+    if narrow is not None:
+        if "freeze" in recipe.model:
+            raise ValueError("model.lora keeps the whole body as it is: take model.freeze out")
+        attach(model, narrow)
+    _freeze(model, recipe.model.get("freeze"))
+    return model
+
+
+def lora_of(recipe: Recipe) -> LoraConfig | None:
+    """The narrow matrices that a recipe asks for."""
+    told = recipe.model.get("lora")
+    if told is None:
+        return None
+    if not isinstance(told, dict):
+        raise ValueError("model.lora is written {rank: 8, alpha: 16, modules: [query, value]}")
+    names = [f.name for f in fields(LoraConfig)]
+    for name in told:
+        if name not in names:
+            raise ValueError(f"model.lora.{name}: {unknown(name, names)}")
+    return TypeAdapter(LoraConfig).validate_python(told)
 
 
 def _freeze(model: Model, how: Any) -> None:

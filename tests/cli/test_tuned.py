@@ -1,0 +1,139 @@
+"""From a table to answers, as somebody new would go: new, check, train, eval, errors, predict; and what goes wrong."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from clearhead.cli import app
+from tests.train.test_tuning import folder, trained  # noqa: F401
+
+run = CliRunner()
+
+
+def said(*words, code=0, **options):
+    result = run.invoke(app, [str(word) for word in words], **options)
+    assert result.exit_code == code, result.output + result.stderr
+    return result
+
+
+@pytest.mark.parametrize(
+    ("task", "file", "part"),
+    [
+        ("classify", "one.tsv", "{file: one.tsv, text: text, label: label}"),
+        ("classify", "several.jsonl", "{file: several.jsonl, text: text, labels: labels}"),
+        ("classify", "number.csv", "{file: number.csv, text: text, number: number}"),
+        ("pair", "pair.tsv", "{file: pair.tsv, text: text, second: second, label: label}"),
+        ("tag", "tags.conll", "{file: tags.conll, words: '1', tags: '2'}"),
+        ("qa", "read.jsonl", "{file: read.jsonl, question: question, context: context, answer: answer}"),
+    ],
+)
+def test_new_finds_the_columns_and_check_reads_the_rows(folder, tmp_path, monkeypatch, task, file, part):  # noqa: F811
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / file).write_bytes((folder / file).read_bytes())
+    said("new", task, "--data", file, "--start", folder / "start")
+    assert part in (tmp_path / "recipe.yaml").read_text()
+    told = json.loads(said("check", "recipe.yaml", "--no-time", "--json", "--set", "data.max_len=32").stdout)
+    assert sum(p["rows"] for p in told["parts"]) == 120
+    assert (
+        said("check", "recipe.yaml", "--set", "data.max_len=32", "--set", "train.epochs=1").stdout.count("steps") == 1
+    )
+    assert not (tmp_path / "runs").exists(), "checking leaves nothing behind"
+
+
+def test_check_names_what_is_wrong_with_the_rows_and_shows_no_text(folder, tmp_path):  # noqa: F811
+    rows = [
+        "text\tlabel",
+        "the dog\ta",
+        "The  dog\ta",
+        "the dog\tb",
+        "a secret\tb",
+        "\ta",
+        "one\ttwo\tthree",
+        *["x y\tb", "z w\ta"] * 6,
+    ]
+    (tmp_path / "t.tsv").write_text("\n".join(rows) + "\n")
+    (tmp_path / "test.tsv").write_text("text\tlabel\na secret\tb\n")
+    recipe = f"""
+task: classify
+data:
+  train: {{file: t.tsv, text: text, label: label}}
+  test: {{file: test.tsv, text: text, label: label}}
+  hold_out: 2
+model: {{start: {folder / "start"}}}
+train: {{epochs: 1}}
+"""
+    (tmp_path / "r.yaml").write_text(recipe)
+    out = said("check", tmp_path / "r.yaml", "--no-time").stdout
+    assert "secret" not in out and "dog" not in out
+    assert "train: the same text with another label: 1" in out or "valid: the same text with another label: 1" in out
+    assert "cannot be read and are left out: 2" in out and "t.tsv line 6" in out
+    assert "rows of test that are in" in out
+    assert "the same row twice" in out
+
+
+def test_eval_tells_how_sure_it_is_and_draws(trained, folder, tmp_path):  # noqa: F811
+    model = trained("one")[0].folder / "model"
+    told = json.loads(said("eval", model, folder / "one.tsv", "--json").stdout)
+    low, high = told["intervals"]["accuracy"]
+    assert told["rows"] == 120 and low <= told["accuracy"] <= high and high - low > 0
+    assert {label["name"] for label in told["labels"]} == {"animal", "thing"}
+    assert sum(label["count"] for label in told["labels"]) == 120
+    said("eval", model, folder / "one.tsv", "--plot", tmp_path / "plots")
+    assert {path.name for path in (tmp_path / "plots").iterdir()} == {
+        f"{name}.{kind}" for name in ("confusion", "labels", "calibration") for kind in ("svg", "png")
+    }
+
+
+@pytest.mark.parametrize(("kind", "file"), [("several", "several.jsonl"), ("number", "number.csv"), ("pair", "pair.tsv"),
+                                            ("tag", "tags.conll"), ("qa", "read.jsonl")])  # fmt: skip
+def test_every_task_is_measured_answered_and_its_mistakes_listed(trained, folder, kind, file):  # noqa: F811
+    model = trained(kind)[0].folder / "model"
+    assert json.loads(said("eval", model, folder / file, "--json").stdout)["rows"] == 120
+    lines = said("predict", model, folder / file, "--json").stdout.splitlines()
+    assert len(lines) == 120 and all(json.loads(line) for line in lines)
+    assert len(said("predict", model, folder / file).stdout.splitlines()) == 120
+    for line in said("errors", model, folder / file, "-n", "3", "--json").stdout.splitlines():
+        mistake = json.loads(line)
+        assert mistake["due"] != mistake["said"] and mistake["looked"] and mistake["line"] > 0
+
+
+def test_lines_of_text_and_a_question_about_a_whole_file(trained, tmp_path):  # noqa: F811
+    texts = "the old dog\none red car sees\n"
+    answers = said("predict", trained("one")[0].folder / "model", input=texts).stdout.split()
+    assert answers[::2] == ["animal", "thing"]
+    (tmp_path / "long.txt").write_text("the old red cow sees one " * 1)
+    found = said("predict", trained("qa")[0].folder / "model", tmp_path / "long.txt", "--question", "which one ?")
+    assert found.stdout.split("\t")[:3] == ["cow", "12", "15"]
+
+
+def test_mistakes_as_a_page(trained, folder, tmp_path):  # noqa: F811
+    wrong = tmp_path / "wrong.tsv"
+    wrong.write_text("text\tlabel\nthe old dog\tthing\nthe small car\tanimal\nthe cat\tanimal\n")
+    model = trained("one")[0].folder / "model"
+    out = said("errors", model, wrong, "--page", tmp_path / "page.html").stdout
+    assert "wrong.tsv:2" in out and "wrong.tsv:3" in out and "wrong.tsv:4" not in out
+    assert "<!doctype html>" in (tmp_path / "page.html").read_text().lower()
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        (["eval", "MODEL", "nothing.tsv"], "nothing.tsv"),
+        (["eval", "MODEL", "other.csv"], "which one is the text?"),
+        (["predict", "MODEL", "other.csv", "--column", "text"], "write it as --column text=NAME"),
+        (["predict", "START", "other.csv"], "does not label, tag or read"),
+        (["new", "classify", "--data", "empty.csv"], "empty.csv"),
+        (["check", "words.yaml"], "no labels to check"),
+    ],
+)
+def test_what_cannot_be_is_told_in_a_line(trained, folder, tmp_path, monkeypatch, words, fault):  # noqa: F811
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "words.yaml").write_text("task: language_model\ndata: {train: {text: a.txt}}\ntrain: {steps: 1}\n")
+    places = {"MODEL": trained("one")[0].folder / "model", "START": folder / "start"}
+    result = said(*(places.get(word, word) for word in words), code=2)
+    assert fault in result.stderr and "Traceback" not in result.stderr
