@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clearhead.data import Row, Rows
+from clearhead.data import Bad, Row, Rows
 from clearhead.data.split import drawn_rows, first_rows, renamed
 
 
@@ -31,6 +31,7 @@ def test_every_row_is_on_one_side_and_no_group_on_both(values, seed, held):
     assert sorted(row.line for row in [*a, *b]) == list(range(len(values)))
     assert not {row.values["group"] for row in a} & {row.values["group"] for row in b}
     assert list(aside) == a, "gone through again, it is the same"
+    assert (a and b) or len({g for g, _ in values}) == 1 or held >= len(values) // 2
 
 
 def test_labels_keep_their_shares():
@@ -47,6 +48,16 @@ def test_another_seed_draws_others():
         {row.line for row in drawn_rows(data, 20, seed, group=of("group"), label=of("label"))[0]} for seed in (1, 2)
     ]
     assert drawn[0] != drawn[1] and len(drawn[0]) == 20
+
+
+def test_what_cannot_be_read_is_told_by_the_rows_that_are_trained_on():
+    given_rows = [Row({"group": i, "label": "x"}, "f", i) for i in range(6)]
+    data = Rows(lambda: iter([given_rows[0], Bad("f", 9, "empty"), *given_rows[1:]]))
+    for aside, rest in (drawn_rows(data, 2, 1, group=of("group"), label=of("label")), first_rows(data, 2)):
+        assert len(list(aside)) == 2 and len(list(rest)) == 4
+        assert rest.num_bad == 1 and "line 9: empty" in rest.report() and aside.num_bad == 0
+    changed = renamed(data, {"x": "y"})
+    assert {row.values["label"] for row in changed} == {"y"} and changed.num_bad == 1
 
 
 def test_the_first_rows():

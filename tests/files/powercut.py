@@ -71,37 +71,54 @@ class Recorder:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.disk = Disk({}, root.stat().st_ino)
+        self._ids: dict[int, int] = {}  # of inodes that have a name now; one that is free may be another's tomorrow
+        self._next = 0
+        self.disk = Disk({}, self._id(root.stat().st_ino, Folder))
         self.states: list[Disk] = []
-        self._look(root)
+        self._look_anew()
         for node in self.disk.nodes.values():  # what was there before is safe
             if isinstance(node, File):
                 node.synced = node.written
             else:
                 node.synced, node.changes = node.names, []
 
-    def _look(self, path: Path) -> None:
-        """Bring what is written and named up to what is there now."""
+    def _id(self, inode: int, kind: type) -> int:
+        """Which file or folder an inode is; a new one where it was free, or of another kind."""
+        found = self._ids.get(inode)
+        if found is None or not isinstance(self.disk.nodes.get(found, kind()), kind):
+            found, self._next = self._next, self._next + 1
+            self._ids[inode] = found
+        return found
+
+    def _look_anew(self) -> None:
+        """Bring what is written and named up to what is there now, and forget the inodes that are free."""
+        seen = {self.root.stat().st_ino}
+        self._look(self.root, self.disk.root, seen)
+        self._ids = {inode: id for inode, id in self._ids.items() if inode in seen}
+
+    def _look(self, path: Path, id: int, seen: set[int]) -> None:
         names: Names = {}
         for entry in os.scandir(path):
-            names[entry.name] = entry.inode()
+            seen.add(entry.inode())
             if entry.is_dir():
-                self._look(Path(entry.path))
+                inner = names[entry.name] = self._id(entry.inode(), Folder)
+                self._look(Path(entry.path), inner, seen)
             else:
-                file = self.disk.nodes.setdefault(entry.inode(), File())
+                inner = names[entry.name] = self._id(entry.inode(), File)
+                file = self.disk.nodes.setdefault(inner, File())
                 assert isinstance(file, File)
                 file.written = Path(entry.path).read_bytes()
-        folder = self.disk.nodes.setdefault(path.stat().st_ino, Folder())
+        folder = self.disk.nodes.setdefault(id, Folder())
         assert isinstance(folder, Folder)
         if names != folder.names:
             folder.changes.append(names)
 
     def note(self) -> None:
-        self._look(self.root)
+        self._look_anew()
         self.states.append(copy.deepcopy(self.disk))
 
     def synced(self, fd: int) -> None:
-        node = self.disk.nodes.get(os.fstat(fd).st_ino)
+        node = self.disk.nodes.get(self._ids.get(os.fstat(fd).st_ino, -1))
         if isinstance(node, File):
             node.synced = node.written
         elif node is not None:

@@ -38,7 +38,7 @@ def folder(tmp_path_factory):
         json.dumps({"text": t, "labels": "|".join([k, *(["red"] if "red" in t else [])])}) + "\n"
         for t, k in zip(texts, kinds, strict=True)
     ))  # fmt: skip
-    (here / "number.csv").write_text("text,number\n" + "".join(f"{t},{1000 + 100 * len(t.split())}\n" for t in texts))
+    (here / "number.csv").write_text("text,number\n" + "".join(f"{t},{1000.5 + 100 * len(t.split())}\n" for t in texts))
     (here / "pair.tsv").write_text("text\tsecond\tlabel\n" + "".join(
         f"{a}\t{b}\t{second}\n"  # it is the second text that decides
         for a, b, second in zip(texts, texts[1:] + texts[:1], kinds[1:] + kinds[:1], strict=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import statistics
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -29,6 +30,9 @@ def train(
         typer.Option(help="A tracker, module:function, called as function(step, numbers). May be repeated."),
     ] = None,
     processes: Annotated[int, typer.Option(help="Processes on this machine, which share the model (FSDP2).")] = 1,
+    seeds: Annotated[
+        int, typer.Option(help="Train so many times, from the recipe's seed on, and tell how far the scores lie apart.")
+    ] = 1,
     device: Annotated[str, typer.Option(help="cpu, cuda or mps; of several processes each takes its own.")] = "cpu",
     as_json: Annotated[bool, typer.Option("--json", help="Tell the end of the run as JSON on stdout.")] = False,
 ) -> None:
@@ -48,6 +52,9 @@ def train(
     where = folder or recipe.parent / "runs" / recipe.stem
     if processes < 1:
         raise ValueError(f"--processes {processes}: at least 1")
+    if seeds != 1:
+        _seeds(settings, recipe, where, seeds, processes, device, as_json)
+        return
     if processes > 1 and not launched():
         prepare(settings, recipe.parent, where, lambda text: typer.echo(text, err=True))
         raise typer.Exit(_launch(processes, where))
@@ -78,6 +85,39 @@ def train(
         else:
             best = "" if progress.best is None else f", best {settings.train.metric} {progress.best:.4g}"
             typer.echo(f"{model}  ({progress.step:,} steps, {progress.seconds / 60:.1f} minutes{best})")
+
+
+def _seeds(settings: Any, recipe: Path, where: Path, count: int, processes: int, device: str, as_json: bool) -> None:
+    """The same recipe with several seeds, one after another, and the spread of what came of it."""
+    from dataclasses import replace
+
+    from clearhead.train import prepare
+    from clearhead.train import train as run_to_end
+
+    if count < 1 or processes > 1:
+        raise ValueError("--seeds takes a number from 1 on, and one process")
+    found: list[dict[str, Any]] = []
+    for seed in range(settings.seed, settings.seed + count):
+        folder = where.with_name(f"{where.name}-seed-{seed}")
+        run = prepare(replace(settings, seed=seed), recipe.parent, folder, lambda text: typer.echo(text, err=True))
+        progress = run_to_end(run, device=device)
+        results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+        names = [name for name in (*run.task.metrics, "perplexity") if name in results]
+        scores = {name: results[name] for name in names} or {f"best {run.settings.metric}": progress.best}
+        found.append({"seed": seed, "model": str(folder / "model"), **scores})
+        typer.echo(f"seed {seed}: " + "  ".join(f"{name} {value:.4g}" for name, value in scores.items()), err=as_json)
+    names = [name for name in found[0] if name not in ("seed", "model")]
+    spread = {name: _spread([one[name] for one in found]) for name in names}
+    if as_json:
+        typer.echo(json.dumps({"runs": found, "spread": spread}))
+    else:
+        for name, (mean, deviation) in spread.items():
+            typer.echo(f"{name}: {mean:.4g} ± {deviation:.2g} over {count} seeds")
+
+
+def _spread(values: list[float]) -> tuple[float, float]:
+    """Mean and standard deviation."""
+    return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0
 
 
 def _launch(processes: int, folder: Path) -> int:

@@ -41,11 +41,11 @@ def read_rows(source: Mapping[str, Path] | Path, columns: Mapping[str, str] | No
         if columns is not None:
             raise ValueError("columns are for a table: with a file for each column, its name is the key")
         return Rows(_text(source))
-    if columns is not None and columns.get("words") == columns.get("tags") == "spans":
+    if columns is not None and columns.get("words") == "spans":
         if not source.exists():
             raise ValueError(_no_file(source))
         return Rows(partial(span_rows, source))
-    if columns is not None and set(columns) == {"words", "tags"} and not _has_suffix(source, *TABLES):
+    if columns is not None and "words" in columns and not _has_suffix(source, *TABLES):
         names = conll_names(_there(source))
         return Rows(
             partial(conll_rows, source, {ours: place(source, theirs, names) for ours, theirs in columns.items()})

@@ -71,6 +71,10 @@ class Rows:
         self._tally = _Tally()
         return self._rows(self._tally)
 
+    def raw(self) -> Iterator[Row | Bad]:
+        """The rows and, where they stand, those that are left out; for who gives them on."""
+        return self._read()
+
     def _rows(self, tally: _Tally) -> Iterator[Row]:
         for row in self._read():
             if isinstance(row, Row):

@@ -8,28 +8,36 @@ from itertools import islice
 
 import numpy as np
 
-from clearhead.data.rows import Row, Rows
+from clearhead.data.rows import Bad, Row, Rows
 
 Of = Callable[[Row], Hashable]
 
 
 def first_rows(rows: Rows, held: int) -> tuple[Rows, Rows]:
     """The first `held` rows, and all the others: for running text, and for corpora that are in no order."""
-    return Rows(lambda: islice(iter(rows), held)), Rows(lambda: islice(iter(rows), held, None))
+
+    def rest() -> Iterator[Row | Bad]:
+        count = 0
+        for row in rows.raw():
+            count += isinstance(row, Row)
+            if isinstance(row, Bad) or count > held:
+                yield row
+
+    return Rows(lambda: islice(iter(rows), held)), Rows(rest)
 
 
 def drawn_rows(rows: Rows, held: int, seed: int, *, group: Of, label: Of) -> tuple[Rows, Rows]:
-    """About `held` rows, drawn by the seed, and all the others.
+    """About `held` rows, drawn by the seed, and all the others, which also tell what cannot be read.
 
     Rows of one group (a patient, a text that comes twice) are never parted; of each label about the same share is
     drawn.
     """
     aside = drawn(rows, held, seed, group=group, label=label)
 
-    def some(wanted: bool) -> Callable[[], Iterator[Row]]:
-        return lambda: (row for row in rows if (group(row) in aside) == wanted)
+    def rest() -> Iterator[Row | Bad]:
+        return (row for row in rows.raw() if isinstance(row, Bad) or group(row) not in aside)
 
-    return Rows(some(True)), Rows(some(False))
+    return Rows(lambda: (row for row in rows if group(row) in aside)), Rows(rest)
 
 
 def drawn(rows: Rows, held: int, seed: int, *, group: Of, label: Of) -> set[Hashable]:
@@ -53,14 +61,21 @@ def drawn(rows: Rows, held: int, seed: int, *, group: Of, label: Of) -> set[Hash
                 break
             aside.add(names[i])
             owed -= sizes[names[i]]
+    if not aside and held and len(sizes) > 1:  # groups are large, and something must be kept
+        order = draw.permutation(len(sizes))
+        names = list(sizes)
+        aside.add(min((names[i] for i in order), key=lambda name: sizes[name]))
     return aside
 
 
 def renamed(rows: Rows, names: Mapping[str, str]) -> Rows:
     """The same rows with some labels and tags read as others."""
 
-    def read() -> Iterator[Row]:
-        for row in rows:
+    def read() -> Iterator[Row | Bad]:
+        for row in rows.raw():
+            if isinstance(row, Bad):
+                yield row
+                continue
             changed = {
                 column: [names.get(v, v) for v in value] if isinstance(value, list) else names.get(value, value)
                 for column, value in row.values.items()

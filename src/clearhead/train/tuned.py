@@ -147,12 +147,13 @@ def _label(file: Path, held: dict[str, list[str]], texts: Sequence[str]) -> dict
 
 
 def _kind(values: Sequence[str], named: str) -> str:
-    """A column called a label is a number where it holds many different ones, and several where | parts them."""
+    """A column called a label is a number where it holds many different ones, and several where | parts them; a few
+    whole numbers are labels, whatever they are called.
+    """
     if any("|" in value for value in values):
         return "labels"
-    numbers = all(re.fullmatch(r"[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?", value.strip()) for value in values)
-    decimals = numbers and any("." in value for value in values)
-    if numbers and (decimals or len(set(values)) > 20):
+    numbers = all(re.fullmatch(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?", value.strip()) for value in values)
+    if numbers and (any("." in value for value in values) or len(set(values)) > 20):
         return "number"
     return "label" if named == "number" else named
 
