@@ -12,23 +12,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from clearhead.data import Batches, Columns, Integers, Ragged, Row, Rows
-from clearhead.models import ModelConfig
-from clearhead.models.families import FAMILIES, OWN, Family
+from clearhead.data import Columns, Integers, Ragged, Row, Rows
 from clearhead.models.heads import Kind
 from clearhead.models.heads import Sequence as SequenceHead
 from clearhead.models.model import Model
-from clearhead.models.recurrent import RecurrentConfig
 from clearhead.models.store import Opened
 from clearhead.tasks import metrics
-from clearhead.tasks.build import encoder_only
 from clearhead.tasks.documents import CHUNK, Reader, gathered, joined, stitched
+from clearhead.tasks.encoders import Labelling, in_order
 from clearhead.tasks.labels import COLUMNS, Labels
 from clearhead.tasks.task import Batch, LeftOut, Settings
 from clearhead.tasks.words import tensor
 from clearhead.text import Tokenizer
 
-BUDGET = 8192  # tokens answered at once
 PROBLEMS = {"one": "single_label_classification", "several": "multi_label_classification", "number": "regression"}
 
 
@@ -41,7 +37,7 @@ class Classified:
 
 
 @dataclass(frozen=True, eq=False)
-class Classify:
+class Classify(Labelling):
     """Learn what a text is called.
 
     A text longer than `max_len` tokens is read in windows, whose scores are averaged by their length: in training as in
@@ -54,6 +50,7 @@ class Classify:
     thresholds: tuple[float, ...] = ()  # of several labels: the score from which each is said
 
     name: ClassVar[str] = "classify"
+    suffix: ClassVar[str] = "SequenceClassification"
     texts: ClassVar[tuple[str, ...]] = ("text",)
     forms: ClassVar[tuple[tuple[str, ...], ...]] = (("text", "label"), ("text", "labels"), ("text", "number"))
     drawn: ClassVar[Any] = ("text", lambda values: str(values.get("label", values.get("labels"))))
@@ -177,15 +174,9 @@ class Classify:
 
     def outputs(self, model: nn.Module, columns: Columns) -> Tensor:
         """What the head says of every text, (texts, labels), float32."""
-        lengths = self.lengths(columns)
-        batches = Batches(lengths, max(BUDGET, int(lengths.max(initial=0))), shuffled=False)
-        device = next(iter(model.parameters())).device
-        found = torch.zeros(len(lengths), len(self.labels.names))
-        with torch.inference_mode():
-            for i in range(len(batches)):
-                examples = batches.batch(0, i)
-                batch = self.collate(columns, examples).to(device)
-                found[torch.from_numpy(examples)] = self._scores(model, batch, len(examples)).cpu()
+        found = torch.zeros(len(columns["ids"]), len(self.labels.names))
+        for examples, batch in in_order(self, model, columns):
+            found[torch.from_numpy(examples)] = self._scores(model, batch, len(examples)).cpu()
         return found
 
     def answers(self, model: nn.Module, texts: Sequence[Sequence[str]]) -> Iterator[Classified]:
@@ -236,24 +227,6 @@ class Classify:
             confusion,
             (shares, due == said),
         )
-
-    def score(self, opened: Opened, rows: Rows, beam: int = 1) -> dict[str, float]:
-        """The metrics on these rows."""
-        return self.judged(opened, rows).scores()
-
-    def config(self, settings: Mapping[str, Any]) -> ModelConfig:
-        """An encoder of a recipe's settings with fresh weights."""
-        return encoder_only(settings, self.tokenizer.vocab_size, self.settings.max_len, *self.head)
-
-    def layout(self, config: ModelConfig) -> tuple[Family, str]:
-        """BERT's; a recurrent net has a layout of its own."""
-        if isinstance(config.stack, RecurrentConfig):
-            return OWN["clearhead-recurrent"], "RecurrentForSequenceClassification"
-        return FAMILIES["bert"], "BertForSequenceClassification"
-
-    def generation(self) -> dict[str, Any]:
-        """It writes no text."""
-        return {}
 
     def finished(self, opened: Opened, rows: Rows) -> tuple[Opened, dict[str, Any]]:
         """Thresholds that suit the held-out rows; numbers in the user's own scale, by the last layer itself."""

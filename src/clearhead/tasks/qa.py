@@ -17,21 +17,17 @@ from torch import Tensor, nn
 from clearhead.attention import Layout
 from clearhead.data import Columns, Integers, Ragged, Row, Rows
 from clearhead.data.squad import nearest
-from clearhead.models import ModelConfig
 from clearhead.models.embed import batches
-from clearhead.models.families import FAMILIES, OWN, Family
 from clearhead.models.heads import Kind
 from clearhead.models.model import Model
-from clearhead.models.recurrent import RecurrentConfig
 from clearhead.models.store import Opened
 from clearhead.tasks import metrics
-from clearhead.tasks.build import encoder_only
 from clearhead.tasks.documents import Reader, gathered, joined, windows
+from clearhead.tasks.encoders import BUDGET, Labelling
 from clearhead.tasks.task import Batch, LeftOut, Settings
 from clearhead.tasks.words import tensor
 from clearhead.text import Tokenizer, Tokens
 
-BUDGET = 8192  # tokens answered at once
 CHUNK = 64  # questions given to the tokenizer at a time: their texts may be long
 LONGEST = 30  # tokens of an answer
 NBEST = 20  # spans of a window that are compared
@@ -64,7 +60,7 @@ class Answered:
 
 
 @dataclass(frozen=True, eq=False)
-class Qa:
+class Qa(Labelling):
     """Learn where the answer stands.
 
     A long text is read in windows, each beside the whole question; in a window without the answer the first token
@@ -76,6 +72,7 @@ class Qa:
     threshold: float | None = None  # how much better than none a span must be; None: there always is an answer
 
     name: ClassVar[str] = "qa"
+    suffix: ClassVar[str] = "QuestionAnswering"
     forms: ClassVar[tuple[tuple[str, ...], ...]] = (
         ("question", "context", "answers"),
         ("question", "context", "answer"),
@@ -227,29 +224,11 @@ class Qa:
 
         return metrics.Judged(len(said), measure)
 
-    def score(self, opened: Opened, rows: Rows, beam: int = 1) -> dict[str, float]:
-        """The metrics on these rows."""
-        return self.judged(opened, rows).scores()
-
     def _said(self, opened: Opened, rows: Rows) -> tuple[list[Answered], list[list[str]]]:
         good = [(row, found) for row in rows if (found := answers_of(row)) is not None]
         questions, contexts = ([row.values[name] for row, _ in good] for name in ("question", "context"))
         said = list(self.answers(opened.model, questions, contexts))
         return said, [[row.values["context"][a:b] for a, b in found] for row, found in good]
-
-    def config(self, settings: Mapping[str, Any]) -> ModelConfig:
-        """An encoder of a recipe's settings with fresh weights."""
-        return encoder_only(settings, self.tokenizer.vocab_size, self.settings.max_len, *self.head)
-
-    def layout(self, config: ModelConfig) -> tuple[Family, str]:
-        """BERT's; a recurrent net has a layout of its own."""
-        if isinstance(config.stack, RecurrentConfig):
-            return OWN["clearhead-recurrent"], "RecurrentForQuestionAnswering"
-        return FAMILIES["bert"], "BertForQuestionAnswering"
-
-    def generation(self) -> dict[str, Any]:
-        """It writes no text."""
-        return {}
 
     def finished(self, opened: Opened, rows: Rows) -> tuple[Opened, dict[str, Any]]:
         """The threshold that suits the held-out rows, where some of them have no answer."""

@@ -14,24 +14,19 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.attention import Layout
-from clearhead.data import Batches, Columns, Integers, Ragged, Row, Rows
+from clearhead.data import Columns, Integers, Ragged, Row, Rows
 from clearhead.data.spans import divided
-from clearhead.models import ModelConfig
-from clearhead.models.families import FAMILIES, OWN, Family
 from clearhead.models.heads import Kind
 from clearhead.models.model import Model
-from clearhead.models.recurrent import RecurrentConfig
 from clearhead.models.store import Opened
 from clearhead.tasks import metrics
-from clearhead.tasks.build import encoder_only
 from clearhead.tasks.documents import CHUNK, Reader, gathered, joined, windows
+from clearhead.tasks.encoders import Labelling, in_order
 from clearhead.tasks.iob import compared, entities, is_iob, scores
 from clearhead.tasks.labels import Labels
 from clearhead.tasks.task import Batch, LeftOut, Settings
 from clearhead.tasks.words import tensor
 from clearhead.text import Tokenizer, Tokens
-
-BUDGET = 8192  # tokens answered at once
 
 Spans = Sequence[tuple[int, int]]
 """The characters of each word of a text."""
@@ -58,7 +53,7 @@ class Tagged:
 
 
 @dataclass(frozen=True, eq=False)
-class Tag:
+class Tag(Labelling):
     """Learn what each word is.
 
     A word is told by its first piece; a long text is read in windows, and each word in the one where it has most
@@ -70,6 +65,7 @@ class Tag:
     settings: Settings = field(default_factory=Settings)
 
     name: ClassVar[str] = "tag"
+    suffix: ClassVar[str] = "TokenClassification"
     forms: ClassVar[tuple[tuple[str, ...], ...]] = (("words", "tags"),)
     drawn: ClassVar[Any] = ("words", lambda values: " ".join(sorted(set(values["tags"]))[-1:]))
     template: ClassVar[str] = "bert"
@@ -179,15 +175,9 @@ class Tag:
 
     def outputs(self, model: nn.Module, columns: Columns) -> Iterator[tuple[int, Tensor]]:
         """The number of a sentence, and a row for each of its words that is told, (words, tags)."""
-        lengths = self.lengths(columns)
-        batches = Batches(lengths, max(BUDGET, int(lengths.max(initial=0))), shuffled=False)
-        device = next(iter(model.parameters())).device
-        with torch.inference_mode():
-            for i in range(len(batches)):
-                examples = batches.batch(0, i)
-                said = self._scores(model, self.collate(columns, examples).to(device)).cpu()
-                sizes = columns["places"].lengths[examples].tolist()
-                yield from zip(examples.tolist(), said.split(sizes), strict=True)
+        for examples, batch in in_order(self, model, columns):
+            sizes = columns["places"].lengths[examples].tolist()
+            yield from zip(examples.tolist(), self._scores(model, batch).cpu().split(sizes), strict=True)
 
     def answers(self, model: nn.Module, texts: Sequence[str | Sequence[str]]) -> Iterator[Tagged]:
         """The tags of each text, which may be divided into words already, in order."""
@@ -251,24 +241,6 @@ class Tag:
             under.update(label for label, _ in gold)
         names = sorted(under | over)
         return metrics.per_label(names, *(np.array([c[n] for n in names]) for c in (right, over, under)))
-
-    def score(self, opened: Opened, rows: Rows, beam: int = 1) -> dict[str, float]:
-        """The metrics on these rows."""
-        return self.judged(opened, rows).scores()
-
-    def config(self, settings: Mapping[str, Any]) -> ModelConfig:
-        """An encoder of a recipe's settings with fresh weights."""
-        return encoder_only(settings, self.tokenizer.vocab_size, self.settings.max_len, *self.head)
-
-    def layout(self, config: ModelConfig) -> tuple[Family, str]:
-        """BERT's; a recurrent net has a layout of its own."""
-        if isinstance(config.stack, RecurrentConfig):
-            return OWN["clearhead-recurrent"], "RecurrentForTokenClassification"
-        return FAMILIES["bert"], "BertForTokenClassification"
-
-    def generation(self) -> dict[str, Any]:
-        """It writes no text."""
-        return {}
 
     def finished(self, opened: Opened, rows: Rows) -> tuple[Opened, dict[str, Any]]:
         """As it is."""
