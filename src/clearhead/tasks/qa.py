@@ -259,7 +259,9 @@ def _place(tokens: Tokens, window: int, answers: list[tuple[int, int]]) -> list[
     at, own = tokens.offsets[rows].numpy(), (tokens.parts[rows] == 1).numpy()
     inside = np.flatnonzero(own & (at[:, 0] < end) & (at[:, 1] > start))
     held = np.flatnonzero(own)
-    if not len(inside) or at[held[0], 0] > start or at[held[-1], 1] < end:
+    same = tokens.sources == tokens.sources[window]
+    begins, ends = (not (0 <= i < len(same) and bool(same[i])) for i in (window - 1, window + 1))  # as its text does
+    if not len(inside) or (not begins and at[held[0], 0] > start) or (not ends and at[held[-1], 1] < end):
         return [0, 0]
     return [int(inside[0]), int(inside[-1])]
 

@@ -1,0 +1,77 @@
+"""Offsets on real texts: windows hold every token, and a span is always what stands at its characters."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from clearhead.data import Row
+from clearhead.data.squad import squad_rows
+from clearhead.tasks import Qa, Settings
+from clearhead.tasks.qa import _place, _spans, answers_of
+from clearhead.text import Tokenizer
+from tests.real import DATA, MINILM
+
+pytestmark = [
+    pytest.mark.skipif(not DATA.is_dir(), reason="the data sets are not here"),
+    pytest.mark.skipif(MINILM is None, reason="MiniLM is not installed"),
+]
+LANGUAGES = ["ar", "de", "el", "en", "es", "hi", "ro", "ru", "th", "tr", "vi", "zh"]
+FILES = {
+    "squad": ("squad/dev-v1.1.json.xz", 4),
+    **{f"xquad {language}": (f"xquad/xquad.{language}.json.xz", 4) for language in LANGUAGES},
+    "covid": ("covid_qa/200423_covidQA.json.xz", 20),
+}
+
+
+def check(rows: list[Row], seed: int) -> tuple[int, int]:
+    """Windows and spans that were looked at; with scores drawn by chance, spans stand anywhere."""
+    task = Qa(Tokenizer.load(MINILM), Settings(max_len=384, segments=True))
+    draw = torch.Generator().manual_seed(seed)
+    spans = windows = 0
+    for lo in range(0, len(rows), 32):
+        part = rows[lo : lo + 32]
+        contexts = [row.values["context"] for row in part]
+        tokens = task.windows([row.values["question"] for row in part], contexts)
+        whole = task.tokenizer(contexts, special=False)
+        due = [{tuple(x) for x in each.tolist()} for each in whole.layout.split(whole.offsets)]
+        seen: list[set[tuple[int, ...]]] = [set() for _ in part]
+        answered = [False] * len(part)
+        said = torch.randn(len(tokens.ids), 2, generator=draw)
+        for i, source in enumerate(tokens.sources.tolist()):
+            own = tokens.layout.rows(i)
+            assert tokens.layout.sizes[i] <= 384
+            at, parts = tokens.offsets[own], tokens.parts[own]
+            seen[source] |= {tuple(x) for x in at[parts == 1].tolist()}
+            for span in _spans(tokens, i, said[own], contexts[source]):
+                assert contexts[source][span.start : span.end] == span.text and span.text.strip()
+                spans += 1
+            first, last = _place(tokens, i, answers_of(part[source]) or [])
+            if (first, last) != (0, 0):
+                start, end = answers_of(part[source])[0]
+                held = {c for a, b in at[parts == 1].tolist() for c in range(a, b)}  # no token holds space, nor marks
+                chosen = {c for a, b in at[first : last + 1].tolist() for c in range(a, b)}  # that the tokenizer drops
+                assert held & set(range(start, end)) <= chosen
+                ends = at[[first, last]].tolist()
+                assert all(a < end and b > start for a, b in ends), "and no more than the answer"
+                answered[source] = True
+        assert seen == due
+        assert all(answered), "every answer is whole in some window"
+        windows += tokens.layout.num_sequences
+    return windows, spans
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_token_and_every_span(name):
+    file, step = FILES[name]
+    rows = [row for row in squad_rows(DATA / file) if isinstance(row, Row)]
+    check(rows[::step], 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FILES)
+def test_every_token_and_every_span_of_all_questions(name, capsys):
+    rows = [row for row in squad_rows(DATA / FILES[name][0]) if isinstance(row, Row)]
+    windows, spans = check(rows, 1)
+    with capsys.disabled():
+        print(f"\n{name}: {len(rows):,} questions, {windows:,} windows, {spans:,} spans, all right")
