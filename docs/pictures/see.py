@@ -120,15 +120,22 @@ def long(browser: Any, model: Path) -> None:
     with torch.no_grad(), clearhead.look(theirs) as seen:
         theirs(ids)
     layer, head = induction(seen, ids[0])
-    served = Served(seen.scene(ours.tokenizer.tokens(ids[0]), title="Shakespeare, passages read twice: 8,192 tokens"))
+    served = Served(seen.scene(ours.tokenizer.tokens(ids[0]), title="Shakespeare, passages read again: 8,192 tokens"))
     take = shots(browser, served.address, size=(1000, 900))
     take("see-long", f"matrix.0.{layer}.{head}", wait=6000)
 
+    rows = range(2600, 4400)
+    far = seen[list(seen)[layer]].rows(list(rows), head)[:, : rows[0] - 600]
+    row, key = rows[int(far.amax(1).argmax())], int(far.amax(0).argmax())  # the strongest look at what is far away
+
     def zoom(tab: Any) -> None:
-        tab.mouse.move(430, 560)
-        for _ in range(12):
-            tab.mouse.wheel(0, -400)
-            tab.wait_for_timeout(150)
+        box = tab.locator(".matrix canvas").bounding_box()
+        cell = min((box["width"] - 122) / len(ids[0]), (box["height"] - 108) / len(ids[0]))
+        left = max(110, (box["width"] - len(ids[0]) * cell) / 2)
+        tab.mouse.move(box["x"] + left + (key + 0.5) * cell, box["y"] + 96 + (row + 0.5) * cell)
+        for _ in range(21):
+            tab.mouse.wheel(0, -300)
+            tab.wait_for_timeout(120)
         tab.wait_for_timeout(1500)
 
     take("see-long-near", f"matrix.0.{layer}.{head}", zoom, wait=4000)
