@@ -141,3 +141,9 @@ def test_no_threshold_is_better(cases):
 
     best = _threshold(said, due)
     assert worth(best) == max(worth(limit) for limit in [-6.0, *(gap + 0.5 for gap, _, _ in cases), 6.0])
+
+
+def test_an_answer_that_is_not_found_is_no_question_without_one():
+    found, lost, none = ({"question": "who?", "context": "a dog", "answer": text} for text in ("dog", "cow", " "))
+    assert Qa.learn(rows(found, lost), ()) == {"unanswered": False}
+    assert Qa.learn(rows(found, none), ()) == {"unanswered": True}

@@ -110,3 +110,9 @@ def test_words_and_their_characters(words):
     text, spans = spaced(words)
     assert [text[a:b] for a, b in spans] == words
     assert worded(words) == (text, spans)
+
+
+def test_who_goes_through_the_answers_may_still_train(tokenizer):
+    task, model = made(tokenizer, 32)
+    for _ in task.answers(model, ["the old dog", "a red tree"]):
+        assert not torch.is_inference_mode_enabled()

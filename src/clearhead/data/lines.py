@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import codecs
+import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from clearhead.data.rows import Fault
 from clearhead.text.corpus import PACKED, unpacked
@@ -14,6 +16,20 @@ LONGEST = 1 << 20  # bytes of a line; beyond, it is skipped unread
 TOO_LONG = Fault("longer than 1 MiB")
 NOT_UTF8 = Fault("not UTF-8")
 NUL = Fault("has a NUL character")
+
+
+def ends_with(path: Path, *suffixes: str) -> bool:
+    """Does a file's name end like this, packed or not?"""
+    return path.name.lower().removesuffix(".gz").removesuffix(".xz").endswith(suffixes)
+
+
+def read_json_file(path: Path) -> Any:
+    """What a JSON file holds, packed or not."""
+    with path.open("rb") as raw:
+        try:
+            return json.loads(unpacked(path, raw).read().decode("utf-8-sig"))
+        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError, *PACKED) as error:
+            raise ValueError(f"{path} is not JSON: {error}") from None
 
 
 def read_lines(path: Path) -> Iterator[bytes | int]:

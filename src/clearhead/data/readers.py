@@ -11,6 +11,7 @@ from clearhead.data.conll import conll_names, conll_rows, place
 from clearhead.data.delimited import comma, delimited_names, delimited_records, tsv
 from clearhead.data.labelled import NAMES as LABELLED
 from clearhead.data.labelled import labelled_records
+from clearhead.data.lines import ends_with
 from clearhead.data.parallel import parallel_rows, plain_rows, text_files
 from clearhead.data.records import json_names, json_records, parquet_names, parquet_records
 from clearhead.data.rows import Bad, Fault, Row, Rows
@@ -45,12 +46,12 @@ def read_rows(source: Mapping[str, Path] | Path, columns: Mapping[str, str] | No
         if not source.exists():
             raise ValueError(_no_file(source))
         return Rows(partial(span_rows, source))
-    if columns is not None and "words" in columns and not _has_suffix(source, *TABLES):
+    if columns is not None and "words" in columns and not ends_with(source, *TABLES):
         names = conll_names(_there(source))
         return Rows(
             partial(conll_rows, source, {ours: place(source, theirs, names) for ours, theirs in columns.items()})
         )
-    if _has_suffix(source, ".json"):
+    if ends_with(source, ".json"):
         return Rows(partial(squad_rows, _there(source)))
     kind = _kind(source)
     if kind == ".txt" and columns is not None and set(columns.values()) <= set(LABELLED):
@@ -71,9 +72,9 @@ def read_rows(source: Mapping[str, Path] | Path, columns: Mapping[str, str] | No
 
 def columns_of(path: Path, *, header: bool = True) -> list[str]:
     """The names of a table's columns; without a header, which TSV and CSV may lack, "1", "2" and so on."""
-    if _has_suffix(path, ".json"):
+    if ends_with(path, ".json"):
         return NAMES
-    if _has_suffix(path, *CONLL):
+    if ends_with(path, *CONLL):
         return conll_names(_there(path))
     kind = _kind(path)
     if kind in DELIMITED:
@@ -117,12 +118,6 @@ def _rows(
             yield Bad(file, line, f"{empty[0]!r} is empty")
         else:
             yield Row(values, file, line)
-
-
-def _has_suffix(path: Path, *suffixes: str) -> bool:
-    """Does its name end like this, packed or not?"""
-    name = path.name.lower().removesuffix(".gz").removesuffix(".xz")
-    return name.endswith(suffixes)
 
 
 def _there(path: Path) -> Path:

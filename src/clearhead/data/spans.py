@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from clearhead.data.lines import blemish, text_lines
+from clearhead.data.lines import blemish, ends_with, read_json_file, text_lines
 from clearhead.data.rows import Bad, Fault, Row
-from clearhead.text.corpus import PACKED, unpacked
 
 WORD = re.compile(r"\w+(?:[-'’]\w+)*|[^\w\s]")  # of a text that nobody has divided
 KEYS = ("spans", "label", "labels", "entities")  # where a record has its spans
@@ -51,7 +50,7 @@ def span_rows(path: Path) -> Iterator[Row | Bad]:
     """The texts of a .jsonl file (doccano, Prodigy), a .json file (Label Studio), a folder of .txt and .ann (brat)."""
     if path.is_dir():
         found: Iterator[tuple[str, int, tuple[str, list[Span]] | Fault]] = _brat(path)
-    elif path.name.lower().removesuffix(".gz").removesuffix(".xz").endswith(".json"):
+    elif ends_with(path, ".json"):
         found = _studio(path)
     else:
         found = _lines(path)
@@ -70,7 +69,7 @@ def is_span_file(path: Path) -> bool:
     if path.is_dir():
         return any(path.glob("*.ann"))
     try:
-        _, _, record = next(_studio(path) if path.suffix == ".json" else _lines(path))
+        _, _, record = next(_studio(path) if ends_with(path, ".json") else _lines(path))
     except (StopIteration, ValueError):
         return False
     return not isinstance(record, Fault)
@@ -109,11 +108,7 @@ def _record(record: Any) -> tuple[str, list[Span]] | Fault:
 
 
 def _studio(path: Path) -> Iterator[tuple[str, int, tuple[str, list[Span]] | Fault]]:
-    with path.open("rb") as raw:
-        try:
-            tasks = json.loads(unpacked(path, raw).read().decode("utf-8-sig"))
-        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError, *PACKED) as error:
-            raise ValueError(f"{path} is not JSON: {error}") from None
+    tasks = read_json_file(path)
     if not isinstance(tasks, list):
         raise ValueError(f"{path} is no export of Label Studio: a list of tasks is due")
     for number, task in enumerate(tasks, 1):

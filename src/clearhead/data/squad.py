@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from clearhead.data.lines import read_json_file
 from clearhead.data.rows import Bad, Row
-from clearhead.text.corpus import PACKED, unpacked
 
 NAMES = ["question", "context", "answers", "id"]
 
@@ -66,11 +65,7 @@ def nearest(context: str, text: str, hint: Any = None) -> int | None:
 
 
 def _entries(path: Path) -> list[Any]:
-    with path.open("rb") as raw:
-        try:
-            content = json.loads(unpacked(path, raw).read().decode("utf-8-sig"))
-        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError, *PACKED) as error:
-            raise ValueError(f"{path} is not JSON: {error}") from None
+    content = read_json_file(path)
     if not isinstance(content, dict) or not isinstance(content.get("data"), list):
         raise ValueError(f"{path} is not SQuAD's JSON: its `data` is due to be a list of articles")
     return content["data"]

@@ -19,7 +19,7 @@ from clearhead.models.model import Model
 from clearhead.models.store import Opened
 from clearhead.tasks import metrics
 from clearhead.tasks.documents import CHUNK, Reader, gathered, joined, stitched
-from clearhead.tasks.encoders import Labelling, in_order
+from clearhead.tasks.encoders import Labelling, in_order, labels_of
 from clearhead.tasks.labels import COLUMNS, Labels
 from clearhead.tasks.task import Batch, LeftOut, Settings
 from clearhead.tasks.words import tensor
@@ -73,16 +73,12 @@ class Classify(Labelling):
     @classmethod
     def of(cls, opened: Opened) -> Self:
         """The task that a model folder was trained for."""
-        head = opened.config.head
-        if head is None or head.kind != "sequence":
-            raise ValueError(
-                f"{opened.architecture} does not label texts: `clearhead new classify --data FILE` trains one that does"
-            )
+        labels = labels_of(opened, "sequence", "label texts", "classify")
         told = opened.facts.get("answers", {})
         problem = {value: name for name, value in PROBLEMS.items()}.get(str(opened.raw.get("problem_type")), "one")
-        kind = "number" if len(head.labels) == 1 and problem == "one" else problem
+        kind = "number" if len(labels) == 1 and problem == "one" else problem
         settings = Settings(max_len=opened.max_len or 512, segments=opened.has_segments)
-        return cls(opened.words, Labels(kind, head.labels), settings, tuple(told.get("thresholds", ())))  # type: ignore[arg-type]
+        return cls(opened.words, Labels(kind, labels), settings, tuple(told.get("thresholds", ())))  # type: ignore[arg-type]
 
     @property
     def head(self) -> tuple[Kind, tuple[str, ...]]:
@@ -110,7 +106,7 @@ class Classify(Labelling):
                     strange = strange or f"{row.file} line {row.line:,}: {error}"
             if kept:
                 parts.append(self.read([[row.values[name] for row in kept] for name in self.texts]))
-        columns = {name: joined([part[name] for part in parts]) for name in parts[0]} if parts else {}
+        columns = joined(parts)
         if self.labels.kind == "number":
             columns["label"] = Ragged.of_numbers(x[0] for x in labels)
         else:
@@ -172,6 +168,7 @@ class Classify(Labelling):
         found = model(batch.ids, batch.layout, segments=batch.segments)  # (windows, labels)
         return stitched(found.float(), batch, count)
 
+    @torch.inference_mode()
     def outputs(self, model: nn.Module, columns: Columns) -> Tensor:
         """What the head says of every text, (texts, labels), float32."""
         found = torch.zeros(len(columns["ids"]), len(self.labels.names))

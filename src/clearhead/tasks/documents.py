@@ -36,7 +36,7 @@ class Reader:
             self._some(texts[lo : lo + CHUNK], None if seconds is None else seconds[lo : lo + CHUNK])
             for lo in range(0, len(texts), CHUNK)
         ]
-        return {name: joined([part[name] for part in parts]) for name in parts[0]} if parts else {}
+        return joined(parts)
 
     def _some(self, texts: Sequence[str], seconds: Sequence[str] | None) -> Columns:
         if seconds is not None:
@@ -70,8 +70,14 @@ def _small(ids: Integers) -> np.ndarray:
     return ids.astype(np.uint16 if ids.max(initial=0) < 2**16 else np.uint32)
 
 
-def joined(parts: Sequence[Ragged]) -> Ragged:
-    """Rows of several columns, one after another."""
+def joined(parts: Sequence[Columns]) -> dict[str, Ragged]:
+    """The rows of several parts, one after another; without any, a column without rows."""
+    if not parts:
+        return {"ids": Ragged.of([])}
+    return {name: _after_one_another([part[name] for part in parts]) for name in parts[0]}
+
+
+def _after_one_another(parts: Sequence[Ragged]) -> Ragged:
     sizes = np.concatenate([part.lengths for part in parts])
     return Ragged(
         np.concatenate([part.ids for part in parts]), np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

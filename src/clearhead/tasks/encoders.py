@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-import torch
 from torch import nn
 
 from clearhead.data import Batches, Columns, Integers
 from clearhead.models import ModelConfig
 from clearhead.models.families import FAMILIES, OWN, Family
+from clearhead.models.heads import Kind
 from clearhead.models.recurrent import RecurrentConfig
 from clearhead.models.store import Opened
 from clearhead.tasks import metrics
@@ -46,12 +46,21 @@ class Labelling:
         return judged.scores()
 
 
+def labels_of(opened: Opened, kind: Kind, does: str, task: str) -> tuple[str, ...]:
+    """The labels of a folder's head; a ValueError where it is not of the kind that does this."""
+    head = opened.config.head
+    if head is None or head.kind != kind:
+        raise ValueError(
+            f"{opened.architecture} does not {does}: `clearhead new {task} --data FILE` trains one that does"
+        )
+    return head.labels
+
+
 def in_order(task: Task, model: nn.Module, columns: Columns) -> Iterator[tuple[Integers, Batch]]:
-    """All examples in batches of a token budget, in order, where the model is; nothing is kept for a gradient."""
+    """All examples in batches of a token budget, in order, where the model is."""
     lengths = task.lengths(columns)
     batches = Batches(lengths, max(BUDGET, int(lengths.max(initial=0))), shuffled=False)
     device = next(iter(model.parameters())).device
-    with torch.inference_mode():
-        for i in range(len(batches)):
-            examples = batches.batch(0, i)
-            yield examples, task.collate(columns, examples).to(device)
+    for i in range(len(batches)):
+        examples = batches.batch(0, i)
+        yield examples, task.collate(columns, examples).to(device)

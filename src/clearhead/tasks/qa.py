@@ -23,7 +23,7 @@ from clearhead.models.model import Model
 from clearhead.models.store import Opened
 from clearhead.tasks import metrics
 from clearhead.tasks.documents import Reader, gathered, joined, windows
-from clearhead.tasks.encoders import BUDGET, Labelling
+from clearhead.tasks.encoders import BUDGET, Labelling, labels_of
 from clearhead.tasks.task import Batch, LeftOut, Settings
 from clearhead.tasks.words import tensor
 from clearhead.text import Tokenizer, Tokens
@@ -84,7 +84,7 @@ class Qa(Labelling):
     @classmethod
     def learn(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
         """Is there a question without an answer?"""
-        return {"unanswered": any(not answers_of(row) for row in rows)}
+        return {"unanswered": any(answers_of(row) == [] for row in rows)}
 
     @classmethod
     def make(cls, tokenizer: Tokenizer, settings: Settings, facts: Mapping[str, Any]) -> Self:
@@ -94,11 +94,7 @@ class Qa(Labelling):
     @classmethod
     def of(cls, opened: Opened) -> Self:
         """The task that a model folder was trained for."""
-        head = opened.config.head
-        if head is None or head.kind != "span":
-            raise ValueError(
-                f"{opened.architecture} does not find answers: `clearhead new qa --data FILE` trains one that does"
-            )
+        labels_of(opened, "span", "find answers", "qa")
         told = opened.facts.get("answers", {})
         limit = told.get("max_len") or min(384, opened.max_len or 384)
         return cls(opened.words, Settings(max_len=limit, segments=opened.has_segments), told.get("threshold"))
@@ -132,9 +128,7 @@ class Qa(Labelling):
             columns = {name: Ragged(column.ids, ends) for name, column in single.items() if name != "windows"}
             sizes = Ragged(single["windows"].ids, np.arange(len(spans) + 1, dtype=np.int64))
             parts.append({**columns, "windows": sizes, "label": Ragged.of(spans)})
-        columns = (
-            {name: joined([part[name] for part in parts]) for name in parts[0]} if parts else {"ids": Ragged.of([])}
-        )
+        columns = joined(parts)
         left = LeftOut(lost, seen, "the answer does not stand in its context")
         return columns, [left] if lost else []
 

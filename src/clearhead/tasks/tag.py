@@ -21,7 +21,7 @@ from clearhead.models.model import Model
 from clearhead.models.store import Opened
 from clearhead.tasks import metrics
 from clearhead.tasks.documents import CHUNK, Reader, gathered, joined, windows
-from clearhead.tasks.encoders import Labelling, in_order
+from clearhead.tasks.encoders import Labelling, in_order, labels_of
 from clearhead.tasks.iob import compared, entities, is_iob, scores
 from clearhead.tasks.labels import Labels
 from clearhead.tasks.task import Batch, LeftOut, Settings
@@ -84,12 +84,8 @@ class Tag(Labelling):
     @classmethod
     def of(cls, opened: Opened) -> Self:
         """The task that a model folder was trained for."""
-        head = opened.config.head
-        if head is None or head.kind != "token":
-            raise ValueError(
-                f"{opened.architecture} does not tag words: `clearhead new tag --data FILE` trains one that does"
-            )
-        return cls(opened.words, Labels("one", head.labels), Settings(max_len=opened.max_len or 512))
+        labels = labels_of(opened, "token", "tag words", "tag")
+        return cls(opened.words, Labels("one", labels), Settings(max_len=opened.max_len or 512))
 
     @property
     def head(self) -> tuple[Kind, tuple[str, ...]]:
@@ -120,9 +116,7 @@ class Tag(Labelling):
                 columns = self.read(*zip(*(spaced(row.values["words"]) for row in good), strict=True))
                 held = [np.asarray(t)[found] for t, found in zip(tags, _each(columns["which"]), strict=True)]
                 parts.append({**columns, "label": Ragged.of(held)})
-        columns = (
-            {name: joined([part[name] for part in parts]) for name in parts[0]} if parts else {"ids": Ragged.of([])}
-        )
+        columns = joined(parts)
         left = LeftOut(seen - kept, seen, strange)
         return columns, [left] if left.count else []
 
@@ -177,7 +171,9 @@ class Tag(Labelling):
         """The number of a sentence, and a row for each of its words that is told, (words, tags)."""
         for examples, batch in in_order(self, model, columns):
             sizes = columns["places"].lengths[examples].tolist()
-            yield from zip(examples.tolist(), self._scores(model, batch).cpu().split(sizes), strict=True)
+            with torch.inference_mode():  # which must not reach who goes through the answers
+                said = self._scores(model, batch).cpu().split(sizes)
+            yield from zip(examples.tolist(), said, strict=True)
 
     def answers(self, model: nn.Module, texts: Sequence[str | Sequence[str]]) -> Iterator[Tagged]:
         """The tags of each text, which may be divided into words already, in order."""

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -38,6 +39,8 @@ from clearhead.train.start import Body, adapt, first, frame, lora_of
 from clearhead.train.tracking import Tracker, read_log
 
 Say = Callable[[str], object]
+Parts = Callable[[], tuple[Rows, Rows]]
+"""The rows that are trained on and those kept for validation, found when they are first asked for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +55,7 @@ class Run:
     train: Columns
     valid: Columns
     base: Path  # where the recipe's paths begin
+    parts: Parts
     body: Body | None = None  # the folder it starts from
 
     @property
@@ -70,7 +74,7 @@ class Run:
 
     def held_out(self) -> Rows:
         """The rows of the validation part."""
-        return parts_of(self.recipe, self.base)[1]
+        return self.parts()[1]
 
     def job(
         self, ranks: Ranks, trackers: Sequence[Tracker] = (), *, device: torch.device | str = "cpu", shown: bool = True
@@ -100,16 +104,17 @@ def prepare(recipe: Recipe, base: Path, folder: Path, say: Say = lambda text: No
     `base` is where the paths of the recipe begin. What was made is kept and checked, never made twice.
     """
     _claim(recipe, folder)
+    parts = cache(lambda: parts_of(recipe, base))
     body = Body.of(recipe, base)
     words = _tokenizer(recipe, base, folder, body, say)
-    task = TASKS[recipe.task].make(words, _settings(recipe, body), _facts(recipe, base, folder))
+    task = TASKS[recipe.task].make(words, _settings(recipe, body), _facts(recipe, parts, folder))
     made = frame(task, recipe, body)
     if recipe.data.test is not None:
         rows_of(recipe.data.test, base)  # a file that is missing is missed now, not after training
-    train, valid = _columns(recipe, task, base, folder, say)
+    train, valid = _columns(recipe, task, parts, folder, say)
     batches, _ = (batches_of(task.lengths(part), recipe.train) for part in (train, valid))  # none too long for one
     settings = counted(recipe.train, len(batches))
-    return Run(recipe, folder, task, made, settings, train, valid, base, body)
+    return Run(recipe, folder, task, made, settings, train, valid, base, parts, body)
 
 
 def _settings(recipe: Recipe, body: Body | None) -> Settings:
@@ -125,13 +130,13 @@ def _settings(recipe: Recipe, body: Body | None) -> Settings:
     )
 
 
-def _facts(recipe: Recipe, base: Path, folder: Path) -> dict[str, Any]:
+def _facts(recipe: Recipe, parts: Parts, folder: Path) -> dict[str, Any]:
     """What the task must know of the training rows; learnt once, and kept."""
     path, task = folder / "labels.json", TASKS[recipe.task]
     if task.drawn is None:  # it learns from text alone
         return {}
     if not path.exists():
-        facts = task.learn(parts_of(recipe, base)[0], tuple(columns_of_part(recipe.data.train)))
+        facts = task.learn(parts()[0], tuple(columns_of_part(recipe.data.train)))
         write_atomic(path, json.dumps(facts, ensure_ascii=False, indent=1) + "\n")
     return json.loads(path.read_text(encoding="utf-8"))
 
@@ -264,15 +269,15 @@ def _words(row: Row) -> Iterator[str]:
             yield value
 
 
-def _columns(recipe: Recipe, task: Task, base: Path, folder: Path, say: Say) -> tuple[Columns, Columns]:
-    parts = ("train", "valid")
+def _columns(recipe: Recipe, task: Task, parts: Parts, folder: Path, say: Say) -> tuple[Columns, Columns]:
+    names = ("train", "valid")
     (folder / "data").mkdir(exist_ok=True)
-    for i, name in enumerate(parts):
+    for i, name in enumerate(names):
         target = folder / "data" / name
         if target.exists():
             continue
         _sweep(target.parent)
-        rows = parts_of(recipe, base)[i]
+        rows = parts()[i]
         columns, left_out = task.encode(rows)
         for sentence in (rows.report(), *map(str, left_out)):
             if sentence:
@@ -283,7 +288,7 @@ def _columns(recipe: Recipe, task: Task, base: Path, folder: Path, say: Say) -> 
             raise ValueError(f"data.{name} holds no example{kept}")
         save_columns(columns, target, {"tokenizer": task.tokenizer.fingerprint()})
         say(f"{name}: {len(next(iter(columns.values()))):,} examples, {int(task.lengths(columns).sum()):,} tokens")
-    (train, facts), (valid, _) = (open_columns(folder / "data" / name) for name in parts)
+    (train, facts), (valid, _) = (open_columns(folder / "data" / name) for name in names)
     if facts["tokenizer"] != task.tokenizer.fingerprint():
         raise ValueError(
             f"{folder / 'data'} was made with another tokenizer than there is now: give another folder, "

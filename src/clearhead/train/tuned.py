@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from clearhead.data import columns_of
+from clearhead.data.lines import ends_with
 from clearhead.data.readers import CONLL
 from clearhead.data.spans import is_span_file
 from clearhead.train.recipe import Part
@@ -180,7 +181,7 @@ def _tag(file: Path) -> Part:
     names = columns_of(file)
     if "form" in names:
         return {"file": str(file), "words": "form", "tags": "upos"}
-    if not any(file.name.lower().removesuffix(".gz").removesuffix(".xz").endswith(end) for end in CONLL):
+    if not ends_with(file, *CONLL):
         raise ValueError(f"{file}: tags are read from CoNLL ({', '.join(CONLL)}), or from marked text")
     rows = list(islice(rows_of({"file": str(file), "words": names[0], "tags": names[-1]}, Path()), SAMPLE))
     numbered = rows and all(row.values["words"][0] == "1" for row in rows)
