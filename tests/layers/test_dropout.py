@@ -9,7 +9,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clearhead.layers.dropout import LEVELS, Dropout
+from clearhead.attention.drops import LEVELS
+from clearhead.layers.dropout import Dropout
 
 
 def dropped(p: float, count: int, seed: int = 0) -> torch.Tensor:

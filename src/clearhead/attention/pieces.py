@@ -12,7 +12,7 @@ from clearhead.attention.layout import Layout
 from clearhead.attention.masks import Causal, Full, Mask
 from clearhead.attention.plan import Group
 
-BLOCK = 2**22  # bytes of scores that the plain path holds at once: about the second-level caches of two cores
+BLOCK = 2**20  # scores that the plain path holds at once: in float32, about the second-level caches of two cores
 STRIP = 512  # queries at a time where a mask leaves only part of a long sequence
 
 
@@ -148,7 +148,7 @@ class Cutter:
         self, count: int, t0: int, t1: int, width: int, fused: bool
     ) -> Iterator[tuple[slice, list[slice], slice]]:
         """Sequences, heads and queries at a time: all for the fused kernel, a cache's worth for the plain one."""
-        heads, room = self.num_heads, BLOCK // self.dtype.itemsize
+        heads, room = self.num_heads, BLOCK
         if fused:
             yield slice(0, count), [slice(0, heads)], slice(t0, t1)
             return

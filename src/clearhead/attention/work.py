@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from clearhead.attention import drops
 from clearhead.attention.biases import Relative
 from clearhead.attention.layout import Layout
 from clearhead.attention.masks import Causal, Full, Mask, signature
@@ -148,9 +149,10 @@ def _piece_forward(
         out, sums = _flash(q, k, v, 0.0, piece.causal, attn_mask=piece.minus, scale=work.scale)
     else:
         weights = _weights(_flat(q), _flat(k), q.shape[:2], piece, group, cutter, bias, work.scale)
+        grown = 1.0
         if work.dropout > 0:
-            weights = weights * _survivors(weights, piece, group, work)
-        out, sums = torch.bmm(weights, _flat(v)).unflatten(0, q.shape[:2]), None
+            weights, grown = weights.mul_(_survivors(weights, piece, group, work)), drops.growth(work.dropout)
+        out, sums = _product(weights, _flat(v), grown).unflatten(0, q.shape[:2]), None
     return (out if piece.dead is None else out.masked_fill(piece.dead, 0.0)), sums
 
 
@@ -224,16 +226,17 @@ def _plain_backward(
     grad = grad if piece.dead is None else grad.masked_fill(piece.dead, 0.0)
     grad, q, k, v = _flat(grad), _flat(q), _flat(k), _flat(v)
     weights = _weights(q, k, lead, piece, group, cutter, bias, work.scale)
-    dweights = torch.bmm(grad, v.transpose(1, 2))
-    used = weights
+    used, grown = weights, 1.0
     if work.dropout > 0:
-        kept = _survivors(weights, piece, group, work)
+        kept, grown = _survivors(weights, piece, group, work), drops.growth(work.dropout)
         used = weights * kept
-        dweights *= kept
+        dweights = _product(grad, v.transpose(1, 2), grown).mul_(kept)
+    else:
+        dweights = torch.bmm(grad, v.transpose(1, 2))
     dscores = _softmax_backward(dweights, weights, -1, weights.dtype)
     _multiply_into(into[0], dscores, k, work.scale, add=False)
     _multiply_into(into[1], dscores.transpose(1, 2), q, work.scale, add=shared)
-    _multiply_into(into[2], used.transpose(1, 2), grad, 1.0, add=shared)
+    _multiply_into(into[2], used.transpose(1, 2), grad, grown, add=shared)
     return dscores.unflatten(0, lead)
 
 
@@ -248,7 +251,7 @@ def _weights(
     scale: float,
 ) -> Tensor:
     """softmax(q·k · scale + bias, where allowed) of one piece, (b h, t, s)."""
-    scores = torch.baddbmm(q.new_empty(1, 1, 1), q, k.transpose(1, 2), beta=0, alpha=scale)
+    scores = _product(q, k.transpose(1, 2), scale)
     if bias is not None or piece.hidden is not None:
         shaped = scores.unflatten(0, lead)  # (b, h, t, s), the same memory
         if bias is not None:
@@ -258,9 +261,14 @@ def _weights(
     return torch.softmax(scores, dim=-1)
 
 
+def _product(a: Tensor, b: Tensor, scale: float) -> Tensor:
+    """Scale · a @ b, of (b h, ...) matrices."""
+    return torch.baddbmm(a.new_empty(1, 1, 1), a, b, beta=0, alpha=scale)
+
+
 def _multiply_into(held: Tensor, a: Tensor, b: Tensor, scale: float, add: bool) -> None:
     """Held (b, h, rows, columns) gets, or grows by, scale · a @ b, where a and b are (b h, ...)."""
-    found = torch.baddbmm(a.new_empty(1, 1, 1), a, b, beta=0, alpha=scale).unflatten(0, held.shape[:2])
+    found = _product(a, b, scale).unflatten(0, held.shape[:2])
     held.add_(found) if add else held.copy_(found)
 
 
@@ -270,12 +278,9 @@ def _flat(x: Tensor) -> Tensor:
 
 
 def _survivors(weights: Tensor, piece: Piece, group: Group, work: Work) -> Tensor:
-    """The dropout mask of one piece, 0 or 1 / (1 - p): drawn again in backward from the same seed."""
-    generator = torch.Generator(weights.device).manual_seed(
-        (work.seed + 1_000_003 * group.row_q + piece.number) % 2**63
-    )
-    kept = torch.empty_like(weights, memory_format=torch.contiguous_format)
-    return kept.bernoulli_(1 - work.dropout, generator=generator).div_(1 - work.dropout)
+    """The dropout mask of one piece, drawn again in backward from the same seed: both directions cut alike."""
+    seed = (work.seed + 1_000_003 * group.row_q + piece.number) % 2**63
+    return drops.draw(weights.shape, work.dropout, seed, weights)
 
 
 def _room(like: Tensor, rows: int, heads: int, width: int, plan: Plan) -> Tensor:

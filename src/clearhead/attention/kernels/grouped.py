@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from clearhead.attention import masks, short
+from clearhead.attention import masks, squares
 from clearhead.attention.biases import Relative, Written
 from clearhead.attention.call import Call
 from clearhead.attention.layout import Layout
@@ -39,8 +39,8 @@ def run(call: Call, dropout: float) -> Tensor:
     scale, bias = call.scale, call.bias
     if _is_rectangle(call, dropout):
         return _rectangle(call)
-    if short.fits(call, dropout):
-        return short.run(call)
+    if squares.fits(call, dropout):
+        return squares.run(call, dropout)
     if scale is None or not (bias is None or isinstance(bias, Relative)):
         return _any_score(call, dropout)
     table, slopes = (None, None) if bias is None else (bias.table, bias.slopes)
