@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from clearhead.train.optimise import layer_shares, make_optimiser, rate, set_rate
+from clearhead.train.optimise import clip, layer_shares, make_optimiser, rate, set_rate
 from clearhead.train.recipe import Optimiser, Schedule
 
 KINDS = ("noam", "cosine", "linear", "constant")
@@ -127,3 +128,24 @@ def test_shares_are_kept_when_the_rate_changes():
     assert rates[id(model.head.weight)] == 0.1
     assert rates[id(model.encoder.blocks[1].bias)] == pytest.approx(0.05)
     assert rates[id(model.encoder.blocks[0].weight)] == pytest.approx(0.025)
+
+
+@pytest.mark.parametrize("limit", [0.5, 1e9, math.inf])
+def test_clipping_is_torchs_own(limit):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(30, 40), nn.Linear(40, 7))
+    for p in model.parameters():
+        p.grad = torch.randn_like(p)
+    other = copy.deepcopy(model)
+    for a, b in zip(model.parameters(), other.parameters(), strict=True):
+        b.grad = a.grad.clone()
+    want = float(nn.utils.clip_grad_norm_(other.parameters(), limit))
+    assert clip(model, limit) == pytest.approx(want, rel=1e-6)
+    for a, b in zip(model.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(a.grad, b.grad)
+
+
+def test_a_gradient_that_is_not_finite_has_no_finite_norm():
+    model = nn.Linear(3, 2)
+    model.weight.grad = torch.full((2, 3), math.inf)
+    assert not math.isfinite(clip(model, 1.0))

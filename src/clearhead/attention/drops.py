@@ -27,7 +27,7 @@ def draw(shape: Sequence[int], p: float, seed: int, like: Tensor) -> Tensor:
 
 
 def turned(x: Tensor, p: float, seed: int) -> Tensor:
-    """x itself on a CPU, in float32 or bfloat16 and not negative, with the sign of what dropout takes turned."""
+    """The same x on a CPU, in float32 or bfloat16 and not negative, with the sign of what dropout takes turned."""
     whole, bit = (np.int16, 15) if x.dtype == torch.bfloat16 else (np.int32, 31)
     signs = torch.from_numpy(np.left_shift(_dropped(x.numel(), p, seed), bit, dtype=whole))
     x.view(signs.dtype).bitwise_or_(signs.view(x.shape))

@@ -24,7 +24,6 @@ from clearhead.attention.masks import Causal, Full
 FEWEST, SHORT = 12, 64  # without dropout it pays for so many sequences, of at most so many tokens
 LONG = 512  # with dropout, which torch's fused kernel does not do, for sequences of up to so many tokens
 UNIT, WIDER = 16, 32  # a square's side is a multiple of these: up to SHORT, and beyond
-COUNT = 8  # squares of a short size are a multiple of this
 BLOCK = 2**20  # scores at a time: in float32, about the second-level caches of two cores
 HIDDEN = -1e9  # added to a score that does not count; its exponential is 0
 
@@ -39,6 +38,10 @@ class Squares:
     count: int
     side: int
     minus: Tensor  # (count or 1, 1 or side, side): what is added to scores
+
+    def dtype(self, like: Tensor) -> torch.dtype:
+        """Short squares are used in float32: oneDNN would write code for each shape of a product in bfloat16."""
+        return torch.float32 if self.side <= SHORT else like.dtype
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,13 +102,13 @@ def run(call: Call, dropout: float) -> Tensor:
 
 
 def _forward(q: Tensor, k: Tensor, v: Tensor, laid: Laid, use: Use, keep: bool = False) -> tuple[Tensor, list[Tensor]]:
-    """What each row gathers, and the weights of every square: in float32, or with dropout marked in the dtype of q."""
+    """What each row gathers, and the weights of every square; those that dropout took are negative."""
     out, kept = torch.empty_like(q), list[Tensor]()
     with torch.autocast("cpu", enabled=False):  # scores and weights are float32, whatever the rest is
         for i, (square, (gq, gk, gv, gout)) in enumerate(_each(laid.squares, q, k, v, out)):
             scores = torch.baddbmm(square.minus, gq.float(), gk.float().transpose(1, 2), alpha=use.scale)
             weights = torch.softmax(scores, -1)
-            used = weights.to(q.dtype)
+            used = weights.to(square.dtype(q))
             if use.dropout:
                 weights = drops.turned(used, use.dropout, use.seed + i)
                 used = torch.relu(weights)
@@ -132,13 +135,13 @@ class _Squares(torch.autograd.Function):
         grad = _gather(grad, laid.queries)
         dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
         rows = _each(laid.squares, q, k, v, grad, dq, dk, dv)
-        for (_, (gq, gk, gv, ggrad, gdq, gdk, gdv)), weights in zip(rows, kept, strict=True):
+        for (square, (gq, gk, gv, ggrad, gdq, gdk, gdv)), weights in zip(rows, kept, strict=True):
             dweights = torch.bmm(ggrad.float(), gv.float().transpose(1, 2))  # exact: their mean is taken off
-            used, wide = weights.to(q.dtype), weights.float()
+            used, wide = weights.to(square.dtype(q)), weights.float()
             if use.dropout:
                 used, dweights = torch.relu(used), _where_positive(dweights, wide, 0)
                 wide = wide.abs()
-            dscores = _softmax_backward(dweights, wide, -1, torch.float32).to(q.dtype)
+            dscores = _softmax_backward(dweights, wide, -1, torch.float32).to(used.dtype)
             _product_into(gdq, dscores, gk, use.scale * use.growth)
             _product_into(gdk, dscores.transpose(1, 2), gq, use.scale * use.growth)
             _product_into(gdv, used.transpose(1, 2), ggrad, use.growth)
@@ -147,8 +150,11 @@ class _Squares(torch.autograd.Function):
 
 
 def _product_into(out: Tensor, a: Tensor, b: Tensor, scale: float) -> None:
-    """Out becomes scale · a @ b."""
-    torch.baddbmm(out, a, b, beta=0, alpha=scale, out=out)
+    """Out becomes scale · a @ b, computed in the dtype of a."""
+    if out.dtype == a.dtype:
+        torch.baddbmm(out, a, b, beta=0, alpha=scale, out=out)
+    else:
+        out.copy_(torch.baddbmm(a.new_empty(1, 1, 1), a, b.to(a.dtype), beta=0, alpha=scale))
 
 
 def _each(squares: Sequence[Squares], *pooled: Tensor) -> Any:
@@ -187,21 +193,17 @@ def lay(sizes_q: Sequence[int], sizes_k: Sequence[int], heads: int, causal: bool
     squares: list[Squares] = []
     rows: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
     for members, side in _blocks(sides, heads):
-        count = -(-len(members) // COUNT) * COUNT if side <= SHORT else len(members)
         place = np.arange(side)
         for n, start, nobody, found in zip(lengths, starts, behind, rows, strict=True):
-            token = np.full((count, side), -1)
-            token[: len(members)] = np.where(place < n[members, None], start[members, None] + place, -1)
-            row = token[:, None, :] * heads + np.arange(heads)[:, None]  # (count, H, side)
+            token = np.where(place < n[members, None], start[members, None] + place, -1)
+            row = token[:, None, :] * heads + np.arange(heads)[:, None]  # (members, H, side)
             found.append(np.where(token[:, None, :] < 0, nobody, row).reshape(-1))
         if causal:
             minus = np.triu(np.full((1, side, side), HIDDEN, dtype=np.float32), 1)
         else:
-            few = np.zeros(count, dtype=np.int64)
-            few[: len(members)] = lengths[1][members]
-            minus = np.where(place < few[:, None], 0.0, HIDDEN).astype(np.float32)
-            minus = np.repeat(minus, heads, axis=0)[:, None, :]  # (count H, 1, side)
-        squares.append(Squares(count * heads, side, torch.from_numpy(minus)))
+            minus = np.where(place < lengths[1][members, None], 0.0, HIDDEN).astype(np.float32)
+            minus = np.repeat(minus, heads, axis=0)[:, None, :]  # (members H, 1, side)
+        squares.append(Squares(len(members) * heads, side, torch.from_numpy(minus)))
     queries, keys = (_way(np.concatenate(found), nobody) for found, nobody in zip(rows, behind, strict=True))
     return Laid(tuple(squares), queries, keys)
 
@@ -222,6 +224,6 @@ def _blocks(sides: np.ndarray, heads: int) -> list[tuple[np.ndarray, int]]:
     """The sequences of each side, as many at a time as a cache holds."""
     found = []
     for side in np.unique(sides).tolist():
-        members, room = np.flatnonzero(sides == side), max(COUNT if side <= SHORT else 1, BLOCK // (heads * side**2))
+        members, room = np.flatnonzero(sides == side), max(1, BLOCK // (heads * side**2))
         found += [(members[i : i + room], side) for i in range(0, len(members), room)]
     return found

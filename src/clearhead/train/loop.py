@@ -20,9 +20,10 @@ from clearhead.data import Columns, Integers, divide
 from clearhead.tasks import Task
 from clearhead.train.batches import batches_of
 from clearhead.train.checkpoint import Checkpoints, Progress
-from clearhead.train.optimise import make_optimiser, rate, set_rate
+from clearhead.train.memory import kept
+from clearhead.train.optimise import clip, make_optimiser, rate, set_rate
 from clearhead.train.precision import precision
-from clearhead.train.ranks import Ranks, whole
+from clearhead.train.ranks import Ranks
 from clearhead.train.recipe import Training
 from clearhead.train.stop import Broken, Stop, Stopped
 from clearhead.train.tracking import Records, Screen, Tracker
@@ -71,6 +72,7 @@ def fit(job: Job, ranks: Ranks | None = None) -> Progress:
     saved = progress = _begin(checkpoints, job.model, optimiser)
     shown, stopping = job.shown and ranks.first, False
     with (
+        kept(),
         _records(job, progress) if ranks.first else nullcontext() as records,
         Stop(launched=ranks.size > 1) as stop,
         Screen(settings.last, progress.step, shown=shown) as screen,
@@ -143,7 +145,7 @@ def step(
         (loss * ranks.size).backward()  # ranks are averaged, and a sum is due; all go this way, whatever the loss is
     loss, wanted = ranks.sum([total, float(stop.wanted > 0)])
     limit = settings.optimiser.clip or math.inf
-    norm = float(whole(nn.utils.clip_grad_norm_(job.model.parameters(), limit))) if math.isfinite(loss) else math.nan
+    norm = clip(job.model, limit) if math.isfinite(loss) else math.nan
     if math.isfinite(norm):
         optimiser.step()
     optimiser.zero_grad()

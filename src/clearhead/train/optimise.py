@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from clearhead.train.ranks import whole
 from clearhead.train.recipe import Optimiser, Schedule
 
 
@@ -65,6 +66,17 @@ def rate(step: int, steps: int, settings: Schedule) -> float:
     done = min(1.0, (step - warmup) / max(1, steps - warmup))
     falls = {"cosine": (1 + math.cos(math.pi * done)) / 2, "linear": 1 - done, "constant": 1.0}
     return settings.final + (1 - settings.final) * falls[settings.kind]
+
+
+def clip(model: nn.Module, limit: float) -> float:
+    """The norm of the whole gradient, which is made smaller where it is above the limit."""
+    grads = [p.grad for p in model.parameters() if p.grad is not None]
+    if not all(type(g) is Tensor and g.device.type == "cpu" and g.is_contiguous() for g in grads):
+        return float(whole(nn.utils.clip_grad_norm_(model.parameters(), limit)))
+    norm = math.sqrt(sum(float(torch.dot(g.view(-1), g.view(-1))) for g in grads))  # a third of vector_norm's time
+    if norm > limit:
+        torch._foreach_mul_(grads, limit / (norm + 1e-6))  # type: ignore[attr-defined]
+    return norm
 
 
 def set_rate(optimiser: torch.optim.Optimizer, lr: float) -> None:
