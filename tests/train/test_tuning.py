@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -278,3 +280,59 @@ def test_narrow_matrices_go_on_to_the_same_bits(folder, tmp_path):
     for file in ("model/model.safetensors", "adapter/adapter_model.safetensors"):
         a, b = (load_file(tmp_path / name / file) for name in ("whole", "torn"))
         assert all(torch.equal(a[name], b[name]) for name in a)
+
+
+def pooled_by_hand(how, states, layout, head):
+    """One vector for each sequence, with a loop."""
+    found = []
+    for i, size in enumerate(layout.sizes):
+        x = states[sum(layout.sizes[:i]) :][:size]
+        if how == "attention":
+            weights = (x @ head.attention.weight[0] / x.shape[1] ** 0.5).softmax(0)
+            found.append(weights @ x)
+        else:
+            found.append({"first": x[0], "mean": x.mean(0), "max": x.max(0).values}[how])
+    return torch.stack(found)
+
+
+@pytest.mark.parametrize("start", [True, False])
+@pytest.mark.parametrize("how", ["first", "mean", "max", "attention"])
+def test_texts_are_pooled_as_asked(folder, how, start, tmp_path):
+    """A pooled head learns, is saved and opened, and is what a loop over its tokens computes."""
+    made = recipe("one", model={"pool": how})
+    if not start:
+        small = {"size": "tiny", "num_layers": 1, "pool": how}
+        made = replace(made, model=small, tokenizer=replace(made.tokenizer, vocab_size=100))
+    run = prepare(made, folder, tmp_path / "run")
+    train(run, Ranks(), shown=False)
+    opened = open_folder(tmp_path / "run" / "model")
+    best = json.loads((tmp_path / "run" / "results.json").read_text())["curve"][-1]["valid_accuracy"]
+    assert best > 90 or not start  # a body of fresh weights would take longer
+    texts = ["the old dog", "one tree and a big car under"]
+    batch = run.task.collate(run.task.read([texts]), np.arange(2))
+    head = opened.model.head
+    with torch.no_grad():
+        states = opened.model.states(batch.ids, batch.layout)
+        vectors = pooled_by_hand(how, states, batch.layout, head)
+        if head.pooler is not None:  # BERT's own first token
+            vectors = torch.tanh(head.pooler(vectors))
+        torch.testing.assert_close(opened.model(batch.ids, batch.layout), head.output(vectors), atol=1e-5, rtol=1e-5)
+    if start or how != "first":
+        transformers = pytest.importorskip("transformers")
+        body = transformers.AutoModel.from_pretrained(tmp_path / "run" / "model").eval()
+        with torch.no_grad():
+            theirs = body(batch.ids[: batch.layout.sizes[0]][None]).last_hidden_state[0]
+        torch.testing.assert_close(states[: batch.layout.sizes[0]], theirs, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "pool", "words"),
+    [
+        ("one", "middle", "model.pool is 'middle'"),
+        ("tag", "mean", "labels its parts"),
+        ("qa", "max", "labels its parts"),
+    ],
+)
+def test_a_pooling_that_cannot_be_is_told(folder, kind, pool, words, tmp_path):
+    with pytest.raises(ValueError, match=words):
+        prepare(recipe(kind, model={"pool": pool}), folder, tmp_path / "run")

@@ -9,10 +9,12 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from clearhead.attention import Layout
+from clearhead.attention import Layout, attend
 from clearhead.layers import ACTIVATIONS, POOLINGS, make_norm
 
 Kind = Literal["pooler", "vocabulary", "sequence", "token", "span", "next", "pretraining", "discriminator"]
+
+ATTENTION = "attention"  # the pooling that is learnt
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +28,7 @@ class HeadConfig:
     tied: bool = True  # the vocabulary's vectors are the token embedding's
     bias: bool = True  # of the last layer
     scale: float = 1.0  # on the vectors before the last layer (T5)
-    pool: str = "first"
+    pool: str = "first"  # one of POOLINGS, or "attention": a learnt query looks at all tokens
     pooler: bool = False  # a dense layer with tanh over the pooled token, as pre-trained (BERT)
     inner: int | None = None  # width of a dense layer before the last; None: there is none
     inner_bias: bool = True
@@ -79,7 +81,8 @@ class Sequence(nn.Module):
     def __init__(self, config: HeadConfig) -> None:
         super().__init__()
         c = config
-        self.pool = POOLINGS[c.pool]
+        self.attention = nn.Linear(c.width, 1, bias=False) if c.pool == ATTENTION else None
+        self.pool = self._gather if c.pool == ATTENTION else POOLINGS[c.pool]
         self.pooler = nn.Linear(c.width, c.width) if c.pooler else None
         self.inner = None if c.inner is None else Inner(c)
         self.dropout = nn.Dropout(c.dropout)
@@ -90,6 +93,13 @@ class Sequence(nn.Module):
         x = x if self.pooler is None else torch.tanh(self.pooler(x))
         x = x if self.inner is None else self.inner(self.dropout(x))
         return x if self.output is None else self.output(self.dropout(x))
+
+    def _gather(self, x: Tensor, layout: Layout) -> Tensor:
+        """What one learnt query, the same for all sequences, gathers from each of them, (B, D)."""
+        assert self.attention is not None
+        once = Layout.of([1] * layout.num_sequences).to(x.device)
+        query = self.attention.weight.to(x.dtype).expand(layout.num_sequences, -1)
+        return attend(query.unsqueeze(1), x.unsqueeze(1), x.unsqueeze(1), once, layout).squeeze(1)
 
 
 class Token(nn.Module):

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from clearhead.files import MARKER, admit, inside, new_folder, read_config, weight_headers, write_manifest
 from clearhead.files.safe import Missing, read_bytes
 from clearhead.models.families import FAMILIES, OWN, Family
-from clearhead.models.families.table import Pair, Raw
+from clearhead.models.families.table import POOLED, Pair, Raw
 from clearhead.models.heads import Kind
 from clearhead.models.hub import locate
 from clearhead.models.model import Model, ModelConfig, build
@@ -81,6 +81,7 @@ def open_folder(
     *,
     head: Kind | None = None,
     labels: Iterable[str] | None = None,
+    pool: str | None = None,
     dtype: torch.dtype | None = None,
     device: torch.device | str = "cpu",
     revision: str | None = None,
@@ -88,13 +89,18 @@ def open_folder(
     """Open a model folder, or a name on the Hugging Face hub.
 
     `head` puts another head on the body (with `labels`, where it has any); what the folder does not hold of it is
-    initialised and listed in `fresh`. `dtype` is the folder's own unless given.
+    initialised and listed in `fresh`. `pool` is how such a head makes one vector of a text, where that is not to be the
+    family's way. `dtype` is the folder's own unless given.
     """
     folder = locate(source, revision)
     manifest = admit(folder)
     raw = read_config(folder)
     family = family_of(raw, folder)
     architecture = family.architecture(raw, head)
+    if pool is not None:
+        if head != "sequence" or not family.pools:
+            raise ValueError(f"pool {pool!r}: an encoder whose head labels whole texts is pooled, and this is none")
+        raw, architecture = {**raw, "pooling": pool}, POOLED
     weights = _Weights(folder)
     config = read_model_config(family, raw, architecture, labels)
     if config.head is not None and config.head.tied and not _ties(family, architecture, weights):

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
+from clearhead.layers import POOLINGS
 from clearhead.layers.recurrent import NETS
 from clearhead.models import PRESETS, HeadConfig, ModelConfig, TransformerConfig
-from clearhead.models.heads import Kind
+from clearhead.models.heads import ATTENTION, Kind
 from clearhead.models.recurrent import RecurrentConfig
 from clearhead.tasks.faults import unknown
 
@@ -48,16 +49,12 @@ def encoder_only(
 ) -> ModelConfig:
     """An encoder with a head that labels: BERT's, or a recurrent net that reads in both directions."""
     told = {name: value for name, value in settings.items() if name != "pool"}
-    pool = settings.get("pool", "ends" if is_recurrent(settings) else "first")
+    pool = check_pool(settings.get("pool", "ends" if is_recurrent(settings) else "first"), head)
     if settings.get("kind") == "llama":
         raise ValueError("model.kind is 'llama', which writes text: to label it, take a transformer, gru or lstm")
     if is_recurrent(settings):
         stack: TransformerConfig | RecurrentConfig = _recurrent({"bidirectional": True, **told}, vocab_size)
     else:
-        if pool != "first":
-            raise ValueError(
-                f"model.pool is {pool!r}: a BERT pools its first token, and only a recurrent net may choose"
-            )
         stack = _transformer(told, {**BERT, "vocab_size": vocab_size, "max_len": max_len})
     config = ModelConfig(encoder=stack)
     made = HeadConfig(
@@ -65,10 +62,19 @@ def encoder_only(
         width=config.output_width,
         labels=labels,
         pool=pool,
-        pooler=head == "sequence" and not is_recurrent(settings),
+        pooler=head == "sequence" and pool == "first" and not is_recurrent(settings),
         dropout=0.0 if head == "span" else stack.dropout,
     )
     return replace(config, head=made)
+
+
+def check_pool(pool: Any, head: Kind) -> str:
+    """A pooling by name, for a head that labels whole texts."""
+    if pool not in (*POOLINGS, ATTENTION):
+        raise ValueError(f"model.pool is {pool!r}: {unknown(str(pool), (*POOLINGS, ATTENTION))}")
+    if head != "sequence" and pool not in ("first", "ends"):
+        raise ValueError(f"model.pool is {pool!r}: it makes one vector of a text, and this task labels its parts")
+    return pool
 
 
 def decoder_only(settings: Mapping[str, Any], vocab_size: int, max_len: int) -> ModelConfig:

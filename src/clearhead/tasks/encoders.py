@@ -10,6 +10,7 @@ from torch import nn
 from clearhead.data import Batches, Columns, Integers
 from clearhead.models import ModelConfig
 from clearhead.models.families import FAMILIES, OWN, Family
+from clearhead.models.families.table import POOLED
 from clearhead.models.heads import Kind
 from clearhead.models.recurrent import RecurrentConfig
 from clearhead.models.store import Opened
@@ -34,7 +35,8 @@ class Labelling:
         """BERT's; a recurrent net has a layout of its own."""
         if isinstance(config.stack, RecurrentConfig):
             return OWN["clearhead-recurrent"], f"RecurrentFor{self.suffix}"
-        return FAMILIES["bert"], f"BertFor{self.suffix}"
+        pooled = config.head is not None and config.head.kind == "sequence" and not config.head.pooler
+        return FAMILIES["bert"], POOLED if pooled else f"BertFor{self.suffix}"
 
     def generation(self) -> dict[str, Any]:
         """It writes no text."""

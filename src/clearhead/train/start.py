@@ -19,11 +19,12 @@ from clearhead.models.lora import LoraConfig, attach, merge
 from clearhead.models.model import Model
 from clearhead.models.store import Opened, family_of, open_folder, read_model_config
 from clearhead.tasks import Task, unknown
+from clearhead.tasks.build import check_pool
 from clearhead.train.initial import initialise
 from clearhead.train.recipe import Recipe
 
 PACKAGE = "package:"  # a model that an installed Python package carries
-OPTIONS = ("start", "freeze", "lora")  # of a `model` section that has a start
+OPTIONS = ("start", "freeze", "lora", "pool")  # of a `model` section that has a start
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,9 @@ def first(task: Task, recipe: Recipe, body: Body | None) -> Opened:
         made = frame(task, recipe, None)
         return replace(made, model=initialise(build(made.config)))
     kind, labels = task.head
-    opened = open_folder(body.folder, head=kind, labels=labels or None, dtype=torch.float32)
+    pool = recipe.model.get("pool")
+    chosen = None if pool is None else check_pool(pool, kind)
+    opened = open_folder(body.folder, head=kind, labels=labels or None, pool=chosen, dtype=torch.float32)
     adapt(opened.model, recipe)
     return opened
 

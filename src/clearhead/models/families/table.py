@@ -15,7 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from clearhead.models.heads import HeadConfig, Kind
+from clearhead.layers import POOLINGS
+from clearhead.models.heads import ATTENTION, HeadConfig, Kind
 from clearhead.models.model import ModelConfig
 from clearhead.models.recurrent import RecurrentConfig
 from clearhead.models.transformer import TransformerConfig
@@ -117,6 +118,21 @@ class Head:
     stacks: tuple[str, ...] | None = None  # the stacks it has; None: the family's
 
 
+def _known_pooling(name: Any) -> str:
+    if name not in (*POOLINGS, ATTENTION):
+        raise ValueError(f"config.json sets pooling to {name!r:.100}: choose {', '.join((*POOLINGS, ATTENTION))}")
+    return name
+
+
+# A head of our own on any encoder of text. `transformers` does not know it: in such a folder it finds the body alone.
+POOLED = "PooledForSequenceClassification"
+POOLED_HEAD = Head(
+    "sequence",
+    {"pooled.attention": "attention", "pooled.output": "output"},
+    {"pool": Key("pooling", "mean", _known_pooling), "dropout": Key("pooling_dropout", 0.1)},
+)
+
+
 @dataclass(frozen=True)
 class Pair:
     """One tensor of theirs and the parameters of ours that it holds."""
@@ -152,14 +168,24 @@ class Family:
 
     def architecture(self, raw: Raw, kind: Kind | None = None) -> str:
         """The architecture a config names, or the one with this kind of head."""
-        named = [name for name in raw.get("architectures") or [] if name in self.heads]
+        own = (POOLED,) if self.pools else ()
+        named = [name for name in raw.get("architectures") or [] if name in (*self.heads, *own)]
         if kind is not None:
-            found = [name for name in (*named, *self.heads) if self.heads[name].kind == kind]
+            found = [name for name in (*named, *self.heads) if self.head(name).kind == kind]
             if not found:
                 kinds = ", ".join(dict.fromkeys(str(h.kind) for h in self.heads.values() if h.kind))
                 raise ValueError(f"{self.title} has no {kind!r} head: choose one of {kinds}")
             return found[0]
         return next(iter((*named, *self.heads)))
+
+    @property
+    def pools(self) -> bool:
+        """Can the pooled head of our own stand on it? On an encoder of text."""
+        return self.stacks == ("encoder",) and "vocab_size" in self.config
+
+    def head(self, architecture: str) -> Head:
+        """The head of an architecture."""
+        return POOLED_HEAD if architecture == POOLED else self.heads[architecture]
 
     def architecture_of(self, config: ModelConfig) -> str:
         """The architecture that a model of this configuration is."""
@@ -181,7 +207,7 @@ class Family:
                     f"config.json sets {name} to {raw[name]!r}: {self.title} is read here with "
                     f"{' or '.join(map(repr, allowed))} only"
                 )
-        head = self.heads[architecture]
+        head = self.head(architecture)
         wanted = head.stacks or self.stacks
         stacks = {stack: self.stack(**self._settings(raw, stack)) for stack in wanted}
         last = stacks[wanted[-1]]
@@ -203,12 +229,12 @@ class Family:
         for name, key in self.model.items():
             if key.of(out) != getattr(config, name):
                 out.update(key.to(getattr(config, name), out))
-        for name, key in self.heads[architecture].settings.items():
+        for name, key in self.head(architecture).settings.items():
             if isinstance(key, (Key, Derived)) and key.of(out) != getattr(config.head, name):
                 out.update(key.to(getattr(config.head, name), out))
         kind, head = (None, None) if config.head is None else (config.head.kind, config.head)
         if head is not None and kind in ("vocabulary", "pretraining"):
-            if self._head(self.heads[architecture], out, config.stack, None) != head:
+            if self._head(self.head(architecture), out, config.stack, None) != head:
                 out["tie_word_embeddings"] = head.tied
         elif head is not None and kind in ("sequence", "token") and read_labels(out) != head.labels:
             out.pop("num_labels", None)
@@ -221,7 +247,7 @@ class Family:
         """Their tensors for these parameters of ours, in order; a parameter without a line is our own mistake."""
         if not self.weights:
             return [Pair(name, (name,), Ours((name,)), name.startswith("head."), False) for name in names]
-        head = self.heads[architecture]
+        head = self.head(architecture)
         prefix = f"{self.prefix}." if head.prefixed and self.prefix else ""
         names = list(names)
         table = [(prefix + theirs, _lines(ours), False, True) for theirs, ours in self.weights.items()]
@@ -237,9 +263,9 @@ class Family:
 
     def vocabulary(self, architecture: str) -> str | None:
         """Their name of the vocabulary's own vectors, which a tied model does not need."""
-        lines = self.heads[architecture].weights.items()
+        lines = self.head(architecture).weights.items()
         names = {"output": ".weight", "output.weight": "", "words.output.weight": ""}
-        wanted = self.heads[architecture].kind in ("vocabulary", "pretraining")
+        wanted = self.head(architecture).kind in ("vocabulary", "pretraining")
         return next((t + names[o] for t, o in lines if wanted and isinstance(o, str) and o in names), None)
 
     def _settings(self, raw: Raw, stack: str) -> dict[str, Any]:

@@ -1,0 +1,170 @@
+"""One recipe, trained by clearhead and by the Trainer of `transformers`: their scores on the test part, side by side.
+
+    python benchmarks/beside_trainer.py recipes/trec.yaml RUN [--rows 5000] [--record docs/results/trec.json]
+
+RUN is the folder where `clearhead train` keeps, or kept, the run of that recipe; it is trained if it was not. The
+Trainer starts from the same folder with the same rows, steps, batches, learning rate and dtype, and with its length
+grouping on. Both models are read and judged by the same code; ranges hold the score of 95 of 100 samples of the rows.
+With `--rows` both sides train on so many rows only, one epoch of them. The last line is a JSON object; `--record`
+writes it to a file, with the recipe and the curve.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from clearhead import load
+from clearhead.cli.answers import task_of
+from clearhead.data import Columns
+from clearhead.data.ragged import Ragged
+from clearhead.models.precision import choose_dtype
+from clearhead.train.recipe import read_recipe
+from clearhead.train.run import Run, prepare, rows_of, train
+
+HEADS = {
+    "sequence": "AutoModelForSequenceClassification",
+    "token": "AutoModelForTokenClassification",
+    "span": "AutoModelForQuestionAnswering",
+}
+IGNORED = -100  # the label of a token that `transformers` leaves out of the loss
+
+
+class Rowed(torch.utils.data.Dataset[Any]):
+    """Our tokens as the Trainer takes them: the first window of each example, and the same labels."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def __len__(self) -> int:
+        return len(self.run.train["ids"])
+
+    def __getitem__(self, i: int) -> dict[str, Any]:
+        task = self.run.task
+        batch = task.collate(self.run.train, np.array([i]))
+        size, kind = batch.layout.sizes[0], task.head[0]
+        out: dict[str, Any] = {"input_ids": batch.ids[:size].tolist(), "attention_mask": [1] * size}
+        if batch.segments is not None:
+            out["token_type_ids"] = batch.segments[:size].tolist()
+        if kind == "sequence":
+            out["labels"] = batch.labels[0].item()
+        elif kind == "token":
+            labels = torch.full((size,), IGNORED)
+            here = batch.labels[0] < size
+            labels[batch.labels[0][here]] = batch.labels[1][here]
+            out["labels"] = labels.tolist()
+        else:
+            out |= {"start_positions": int(batch.labels[0, 0]), "end_positions": int(batch.labels[1, 0])}
+        return out
+
+
+def trainer_folder(run: Run, folder: Path) -> float:
+    """Train by the Trainer into this folder; returns its seconds."""
+    import transformers
+    from transformers import (
+        AutoTokenizer,
+        DataCollatorForTokenClassification,
+        DataCollatorWithPadding,
+        Trainer,
+        TrainingArguments,
+    )
+
+    transformers.logging.set_verbosity_error()
+    recipe, settings = run.recipe, run.settings
+    assert run.body is not None
+    kind, labels = run.task.head
+    names = (
+        {}
+        if kind == "span"
+        else {"id2label": dict(enumerate(labels)), "label2id": {n: i for i, n in enumerate(labels)}}
+    )
+    torch.manual_seed(recipe.seed)
+    model = getattr(transformers, HEADS[kind]).from_pretrained(run.body.folder, **names)
+    if kind == "sequence" and recipe.data.train.get("number"):
+        model.config.problem_type = "regression"
+    words = AutoTokenizer.from_pretrained(run.body.folder)
+    chosen, schedule = settings.optimiser, settings.schedule
+    arguments = TrainingArguments(
+        output_dir=str(folder / "work"), per_device_train_batch_size=settings.batch_examples, max_steps=settings.last,
+        learning_rate=chosen.lr, weight_decay=chosen.weight_decay, adam_beta1=chosen.betas[0],
+        adam_beta2=chosen.betas[1], adam_epsilon=chosen.eps, max_grad_norm=chosen.clip or 0.0,
+        lr_scheduler_type=schedule.kind, warmup_steps=schedule.warmup, train_sampling_strategy="group_by_length",
+        bf16=choose_dtype(settings.dtype, torch.device("cpu")) == torch.bfloat16, use_cpu=True, report_to=[],
+        save_strategy="no", logging_steps=50, seed=recipe.seed, remove_unused_columns=False,
+    )  # fmt: skip
+    collate = (DataCollatorForTokenClassification if kind == "token" else DataCollatorWithPadding)(words)
+    trainer = Trainer(model=model, args=arguments, train_dataset=Rowed(run), data_collator=collate)
+    begin = time.perf_counter()
+    trainer.train()
+    seconds = time.perf_counter() - begin
+    model.save_pretrained(folder / "model")
+    words.save_pretrained(folder / "model")
+    return seconds
+
+
+def some(columns: Columns, count: int) -> Columns:
+    """So many examples, drawn with a fixed seed."""
+    total = len(next(iter(columns.values())))
+    chosen = np.sort(np.random.default_rng(0).permutation(total)[:count])
+    taken = {name: column.take(chosen) for name, column in columns.items()}
+    return {name: Ragged(ids, np.concatenate([[0], np.cumsum(sizes)])) for name, (ids, sizes) in taken.items()}
+
+
+def judged(folder: Path, run: Run) -> dict[str, Any]:
+    """The scores of a model's folder on the test part, with their ranges."""
+    assert run.recipe.data.test is not None
+    opened = load(str(folder), dtype=run.settings.dtype).opened
+    task = type(run.task).of(opened) if not opened.facts.get("task") else task_of(opened)
+    rows = rows_of(run.recipe.data.test, run.base, run.recipe.data.rename)
+    found = task.judged(opened, rows)
+    return {"rows": found.count, **found.scores(), "intervals": found.intervals()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("recipe", type=Path)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--rows", type=int, help="train both sides on so many rows, one epoch")
+    parser.add_argument("--record", type=Path, help="write the JSON object to this file too")
+    given = parser.parse_args()
+    recipe = read_recipe(given.recipe)
+    if given.rows:
+        steps = -(-given.rows // (recipe.train.batch_examples or 32))
+        short = replace(
+            recipe.train, steps=steps, epochs=None, schedule=replace(recipe.train.schedule, warmup=steps // 10)
+        )
+        recipe = replace(recipe, train=short)
+    run = prepare(recipe, given.recipe.parent, given.run, print)
+    if given.rows:
+        run = replace(run, train=some(run.train, given.rows))
+    if not (given.run / "model").exists():
+        train(run)
+    begun = json.loads((given.run / "results.json").read_text())
+    record: dict[str, Any] = {"command": f"clearhead train {given.recipe}", "seed": recipe.seed}
+    if given.rows:
+        record["command"] = f"python {os.path.relpath(sys.argv[0])} {given.recipe} RUN --rows {given.rows}"
+    record |= {"seconds": begun["seconds"], **judged(given.run / "model", run)}
+    with tempfile.TemporaryDirectory() as folder:
+        seconds = trainer_folder(run, Path(folder))
+        record["trainer"] = {"seconds": round(seconds, 1), **judged(Path(folder) / "model", run)}
+    versions = {**begun["versions"], "transformers": __import__("transformers").__version__}
+    record |= {"versions": versions, "threads": torch.get_num_threads()}
+    told = dict(record)
+    record |= {"steps": begun["steps"], "curve": begun["curve"], "recipe": begun["recipe"]}
+    if given.record:
+        given.record.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()
