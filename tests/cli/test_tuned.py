@@ -153,3 +153,31 @@ def test_several_seeds_and_their_spread(folder, tmp_path):  # noqa: F811
     assert [run_["seed"] for run_ in told["runs"]] == [1, 2]
     assert told["spread"]["best accuracy"] == pytest.approx([sum(best) / 2, abs(best[0] - best[1]) / 2**0.5])
     assert (tmp_path / "runs" / "r-seed-2" / "model").is_dir()
+
+
+def test_marked_text_is_drafted_measured_and_answered(trained, folder, tmp_path, monkeypatch):  # noqa: F811
+    """A doccano export all the way: names are judged by F1, and the text is all that an answer needs."""
+    monkeypatch.chdir(tmp_path)
+    words = [line.split("\t")[0] for line in (folder / "one.tsv").read_text().splitlines()[1:]]
+    spans = [[[t.index(a), t.index(a) + 3, "ANIMAL"] for a in ("dog", "cat", "cow", "pig") if a in t] for t in words]
+    lines = [json.dumps({"text": t, "label": s}) for t, s in zip(words, spans, strict=True)]
+    lines[5] = json.dumps({"text": words[5], "label": [[0, 999, "ANIMAL"]]})
+    (tmp_path / "marked.jsonl").write_text("\n".join(lines) + "\n")
+    assert (
+        "clearhead check recipe.yaml"
+        in said("new", "tag", "--data", "marked.jsonl", "--start", folder / "start").stdout
+    )
+    assert "metric: f1" in (tmp_path / "recipe.yaml").read_text()
+    model = trained("tag")[0].folder / "model"
+    told = json.loads(said("eval", model, "marked.jsonl", "--json").stdout)
+    assert told["rows"] == 119 and told["f1"] > 90
+    assert len(said("predict", model, "marked.jsonl").stdout.splitlines()) == 120
+
+
+def test_check_asks_whether_a_rare_label_is_a_slip(folder, tmp_path):  # noqa: F811
+    lines = (folder / "one.tsv").read_text().replace("\tanimal\n", "\tanimla\n", 1)
+    (tmp_path / "t.tsv").write_text(lines)
+    made = "task: classify\ndata: {train: {file: t.tsv, text: text, label: label}, hold_out: 9}\n"
+    (tmp_path / "r.yaml").write_text(f"{made}model: {{start: {folder / 'start'}}}\ntrain: {{epochs: 1}}\n")
+    out = said("check", tmp_path / "r.yaml", "--no-time").stdout
+    assert "'animla': a slip of 'animal'? data.rename: {animla: animal} mends it" in " ".join(out.split())

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.data import Rows, columns_of, read_rows
+from clearhead.data.spans import is_span_file
 from clearhead.models.store import Opened
 from clearhead.tasks import TASKS
 from clearhead.tasks.labels import COLUMNS
@@ -34,10 +35,14 @@ def rows_for(task: Any, opened: Opened, file: Path, columns: dict[str, str], *, 
         wanted += [name for name in form if name not in wanted]
         if task.name in ("classify", "pair"):
             wanted = [*GIVEN[task.name], next(n for n, kind in COLUMNS.items() if kind == task.labels.kind)]
+    if task.name == "tag" and labelled and not columns and is_span_file(file):
+        return read_rows(file, {"words": "spans", "tags": "spans"})
     there = columns_of(file)
     found: dict[str, str] = {}
     for name in wanted:
         asked = columns.get(name) or (trained.get(name) if trained.get(name) in there else name)
+        if asked == "words" not in there and "text" in there and not labelled:
+            asked = "text"  # a tagger finds the words itself
         if asked not in there:
             raise ValueError(
                 f"{file} has the columns {', '.join(there)}: which one is the {name}? Say --column {name}=NAME"

@@ -25,9 +25,11 @@ def new(
     Example: clearhead new classify --data reviews.csv
     """
     from clearhead.train.draft import draft
+    from clearhead.train.tuned import TITLES
 
     if out.exists():
         raise ValueError(f"{out} is there already: give another name with --out")
     text = draft(task, [*data, *(more or [])], out, start)
     out.write_text(text, encoding="utf-8")
-    typer.echo(f"{out} written; read it, then: clearhead train {out}")
+    then = "check" if task in TITLES else "train"
+    typer.echo(f"{out} written; read it, then: clearhead {then} {out}")

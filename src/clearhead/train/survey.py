@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -119,8 +120,16 @@ def _read(
             findings.append(Finding(f"{name}: {what}", len(found), tuple(found[:SHOWN])))
     rare = [label for label, number in labels.items() if number < 10]
     if name == "train" and rare and recipe.task in ("classify", "pair", "tag"):
-        findings.append(Finding("labels with fewer than 10 examples", len(rare), tuple(map(repr, rare[:SHOWN]))))
+        told = tuple(_rare(label, labels) for label in rare[:SHOWN])
+        findings.append(Finding("labels with fewer than 10 examples", len(rare), told))
     return seen, (count, labels)
+
+
+def _rare(label: str, labels: Counter[str]) -> str:
+    """A rare label, and the common one that it may be meant for."""
+    common = [name for name, number in labels.items() if number >= 10 and name != label]
+    near = get_close_matches(label.casefold(), common, 1, 0.6)
+    return f"{label!r}: a slip of {near[0]!r}? data.rename: {{{label}: {near[0]}}} mends it" if near else repr(label)
 
 
 def _leaks(told: dict[str, dict[Hashable, tuple[Hashable, str]]]) -> list[Finding]:

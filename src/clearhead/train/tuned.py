@@ -12,10 +12,11 @@ from typing import Any
 
 import yaml
 
-from clearhead.data import columns_of
+from clearhead.data import Rows, columns_of
 from clearhead.data.lines import ends_with
 from clearhead.data.readers import CONLL
 from clearhead.data.spans import is_span_file
+from clearhead.tasks.iob import is_iob
 from clearhead.train.recipe import Part
 from clearhead.train.run import rows_of
 
@@ -95,8 +96,13 @@ def tuned(task: str, files: Sequence[Path], out: Path, start: str | None = None)
         lr=f"{lr:.1e}",
         warmup=max(1, steps * epochs // 10),
         every=max(1, steps),
-        metric=metric if "number" not in part else "spearman",
+        metric="spearman" if "number" in part else "f1" if task == "tag" and _names_things(rows) else metric,
     )
+
+
+def _names_things(rows: Rows) -> bool:
+    """Are the tags those of names, B-PER and I-PER, and not of every word?"""
+    return is_iob({tag for row in islice(rows, SAMPLE) for tag in row.values["tags"]})
 
 
 def in_line(part: Part, out: Path) -> str:
