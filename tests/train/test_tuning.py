@@ -16,6 +16,7 @@ from clearhead.models.store import open_folder
 from clearhead.text import train_tokenizer
 from clearhead.train import make_recipe, prepare, train
 from clearhead.train.ranks import Ranks
+from clearhead.train.run import rows_of
 
 ANIMALS, THINGS = ["dog", "cat", "cow", "pig"], ["tree", "street", "house", "car"]
 FILL = ["the", "old", "red", "big", "small", "one", "sees", "under", "and", "with"]
@@ -336,3 +337,18 @@ def test_texts_are_pooled_as_asked(folder, how, start, tmp_path):
 def test_a_pooling_that_cannot_be_is_told(folder, kind, pool, words, tmp_path):
     with pytest.raises(ValueError, match=words):
         prepare(recipe(kind, model={"pool": pool}), folder, tmp_path / "run")
+
+
+@pytest.mark.parametrize("kind", list(PARTS))
+def test_results_are_those_of_the_folder(folder, kind, tmp_path):
+    """What a run says of its test part is what its model's folder is measured at afterwards."""
+    made = recipe(kind)
+    made = replace(made, data=replace(made.data, test=made.data.train), train=replace(made.train, epochs=2))
+    run = prepare(made, folder, tmp_path / "run")
+    train(run, Ranks(), shown=False)
+    told = json.loads((tmp_path / "run" / "results.json").read_text())
+    opened = open_folder(tmp_path / "run" / "model")
+    scores = type(run.task).of(opened).score(opened, rows_of(made.data.train, folder))
+    assert {name: told[name] for name in scores} == pytest.approx(scores, rel=1e-6)
+    if kind == "number":
+        assert told["rmse"] < 500 and told["loss"] == pytest.approx(told["rmse"] ** 2, rel=1e-3)

@@ -185,8 +185,9 @@ def results(run: Run, progress: Progress, opened: Opened) -> dict[str, Any]:
     scores: dict[str, float] = {}
     if (part := run.recipe.data.test) is not None:
         rows = rows_of(part, run.base, run.recipe.data.rename)
-        columns, _ = run.task.encode(rows)
-        scores = evaluate(opened.model, run.task, columns, run.settings) | run.task.score(opened, rows, beam=5)
+        task: Task = run.task if run.task.drawn is None else type(run.task).of(opened)  # type: ignore[attr-defined]
+        columns, _ = task.encode(rows)  # by the task as it answers: a number is in its own scale by now
+        scores = evaluate(opened.model, task, columns, run.settings) | task.score(opened, rows, beam=5)
     log = read_log(run.folder / "log.jsonl")
     return {
         **scores,
