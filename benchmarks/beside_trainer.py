@@ -5,7 +5,7 @@
 RUN is the folder where `clearhead train` keeps, or kept, the run of that recipe; it is trained if it was not. The
 Trainer starts from the same folder with the same rows, steps, batches, learning rate and dtype, and with its length
 grouping on. Both models are read and judged by the same code; ranges hold the score of 95 of 100 samples of the rows.
-With `--rows` both sides train on so many rows only, one epoch of them. The last line is a JSON object; `--record`
+With `--rows` both sides train on so many rows only, one epoch of them; `--alone` leaves the Trainer out. The last line is a JSON object; `--record`
 writes it to a file, with the recipe and the curve.
 """
 
@@ -135,6 +135,7 @@ def main() -> None:
     parser.add_argument("recipe", type=Path)
     parser.add_argument("run", type=Path)
     parser.add_argument("--rows", type=int, help="train both sides on so many rows, one epoch")
+    parser.add_argument("--alone", action="store_true", help="without the Trainer")
     parser.add_argument("--record", type=Path, help="write the JSON object to this file too")
     given = parser.parse_args()
     recipe = read_recipe(given.recipe)
@@ -154,9 +155,10 @@ def main() -> None:
     if given.rows:
         record["command"] = f"python {os.path.relpath(sys.argv[0])} {given.recipe} RUN --rows {given.rows}"
     record |= {"seconds": begun["seconds"], **judged(given.run / "model", run)}
-    with tempfile.TemporaryDirectory() as folder:
-        seconds = trainer_folder(run, Path(folder))
-        record["trainer"] = {"seconds": round(seconds, 1), **judged(Path(folder) / "model", run)}
+    if not given.alone:
+        with tempfile.TemporaryDirectory() as folder:
+            seconds = trainer_folder(run, Path(folder))
+            record["trainer"] = {"seconds": round(seconds, 1), **judged(Path(folder) / "model", run)}
     versions = {**begun["versions"], "transformers": __import__("transformers").__version__}
     record |= {"versions": versions, "threads": torch.get_num_threads()}
     told = dict(record)
