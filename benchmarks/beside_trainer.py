@@ -5,8 +5,8 @@
 RUN is the folder where `clearhead train` keeps, or kept, the run of that recipe; it is trained if it was not. The
 Trainer starts from the same folder with the same rows, steps, batches, learning rate and dtype, and with its length
 grouping on. Both models are read and judged by the same code; ranges hold the score of 95 of 100 samples of the rows.
-With `--rows` both sides train on so many rows only, one epoch of them; `--alone` leaves the Trainer out. The last line is a JSON object; `--record`
-writes it to a file, with the recipe and the curve.
+With `--rows` both sides train on so many rows only, one epoch of them; `--alone` leaves the Trainer out. The last line
+is a JSON object; `--record` writes it to a file, with the recipe and the curve.
 """
 
 from __future__ import annotations
