@@ -25,6 +25,7 @@ import numpy as np
 import torch
 
 from clearhead import load
+from clearhead.attention import Layout
 from clearhead.cli.answers import task_of
 from clearhead.data import Columns
 from clearhead.data.ragged import Ragged
@@ -130,6 +131,29 @@ def judged(folder: Path, run: Run) -> dict[str, Any]:
     return {"rows": found.count, **found.scores(), "intervals": found.intervals()}
 
 
+@torch.inference_mode()
+def difference(folder: Path, run: Run, count: int = 64) -> float:
+    """The largest difference between our scores and those of the Auto class that opens the folder, in float32."""
+    import transformers
+
+    assert run.recipe.data.test is not None
+    theirs = getattr(transformers, HEADS[run.task.head[0]]).from_pretrained(folder).float().eval()
+    ours = load(str(folder), dtype="float32").model
+    columns, _ = run.task.encode(rows_of(run.recipe.data.test, run.base, run.recipe.data.rename))
+    worst = 0.0
+    for i in range(min(count, len(columns["ids"]))):
+        batch = run.task.collate(columns, np.array([i]))
+        size = batch.layout.sizes[0]
+        layout, segments = Layout.of([size]), None if batch.segments is None else batch.segments[:size]
+        given = {"input_ids": batch.ids[None, :size]} | ({} if segments is None else {"token_type_ids": segments[None]})
+        said, found = theirs(**given), ours(batch.ids[:size], layout, segments=segments)
+        wanted = (
+            torch.stack([said.start_logits[0], said.end_logits[0]], 1) if "start_logits" in said else said.logits[0]
+        )
+        worst = max(worst, float((found - wanted).abs().max()))
+    return worst
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("recipe", type=Path)
@@ -155,6 +179,7 @@ def main() -> None:
     if given.rows:
         record["command"] = f"python {os.path.relpath(sys.argv[0])} {given.recipe} RUN --rows {given.rows}"
     record |= {"seconds": begun["seconds"], **judged(given.run / "model", run)}
+    record["auto_class_difference"] = difference(given.run / "model", run)
     if not given.alone:
         with tempfile.TemporaryDirectory() as folder:
             seconds = trainer_folder(run, Path(folder))
