@@ -65,11 +65,17 @@ def test_what_cannot_be_shown_is_told(words, fault):
 
 def test_the_live_page_ends_with_ctrl_c():
     command = [sys.executable, "-m", "clearhead.cli", "see", str(MINILM), TEXT, "--live", "--no-open", "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        address = json.loads(process.stdout.readline())["address"]
-        with urllib.request.urlopen(address + "scene") as answer:
-            scene = json.loads(answer.read())
-        assert scene["live"] and scene["sequences"][0]["answer"]["what"] == "cosine with itself"
-        os.kill(process.pid, signal.SIGINT)
-        assert process.wait(timeout=30) == 0
+    heard = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731  a job in the background would not hear it
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heard
+    ) as process:
+        try:
+            address = json.loads(process.stdout.readline())["address"]
+            with urllib.request.urlopen(address + "scene") as answer:
+                scene = json.loads(answer.read())
+            assert scene["live"] and scene["sequences"][0]["answer"]["what"] == "cosine with itself"
+            os.kill(process.pid, signal.SIGINT)
+            assert process.wait(timeout=30) == 0
+        finally:
+            process.kill()
         assert "Traceback" not in process.stderr.read()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import resource
 
+import psutil
 import pytest
 import torch
 
-from clearhead.train.memory import kept
+from clearhead.train.memory import kept, tidy
 
 PAGES = 48 * 2**20 // 4096
 
@@ -25,3 +26,16 @@ def test_a_large_block_is_paged_in_once():
     with kept():
         faults(1)
         assert faults(5) < PAGES / 10
+
+
+@pytest.mark.skipif(not hasattr(__import__("ctypes").CDLL(None), "malloc_trim"), reason="glibc only")
+def test_what_lies_idle_is_given_back():
+    """A block that is freed below one that is in use stays with the process until it is tidied."""
+    process = psutil.Process()
+    with kept():
+        low, high = torch.ones(64 * 2**20), torch.ones(2**20)
+        del low
+        held = process.memory_info().rss
+        tidy()
+        assert held - process.memory_info().rss > 200 * 2**20
+        assert float(high[0]) == 1.0

@@ -20,7 +20,7 @@ from clearhead.data import Columns, Integers, divide
 from clearhead.tasks import Task
 from clearhead.train.batches import batches_of
 from clearhead.train.checkpoint import Checkpoints, Progress
-from clearhead.train.memory import kept
+from clearhead.train.memory import TIDY, kept, tidy
 from clearhead.train.optimise import clip, make_optimiser, rate, set_rate
 from clearhead.train.precision import precision
 from clearhead.train.ranks import Ranks
@@ -115,6 +115,8 @@ def fit(job: Job, ranks: Ranks | None = None) -> Progress:
                 )
             clock.tick(int(job.lengths[examples].sum()))
             progress = replace(progress, step=progress.step + 1, seconds=clock.seconds)
+            if progress.step % TIDY == 0:
+                tidy()
             order = zlib.crc32(examples.tobytes())  # which examples these were, in brief
             record = {"step": progress.step, "epoch": epoch, "batch": i, "examples": order}
             record |= {"loss": loss, "norm": norm, "lr": lr}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import metadata
@@ -33,6 +35,7 @@ from clearhead.train.checkpoint import Checkpoints, Progress
 from clearhead.train.evaluate import evaluate
 from clearhead.train.loop import Job, fit
 from clearhead.train.parallel import gather, shard
+from clearhead.train.precision import precision
 from clearhead.train.ranks import Ranks
 from clearhead.train.recipe import Part, Recipe, Training, columns_of_part, plain, read_recipe, write_recipe
 from clearhead.train.start import Body, adapt, first, frame, lora_of
@@ -94,7 +97,7 @@ class Run:
         """The metrics that take answers, and with them time: the first rank gives them, with a whole model."""
         if ranks.size > 1:
             model = gather(model, self.shell())
-        told = self.task.score(self.trained(model), self.held_out()) if ranks.first else {}
+        told = _scored(self.task, self.trained(model), self.held_out(), self.settings) if ranks.first else {}
         return json.loads(ranks.told(json.dumps(told)))
 
 
@@ -154,6 +157,8 @@ def train(
     job = run.job(ranks, trackers, device=device, shown=shown)
     progress = fit(job, ranks)
     if ranks.first:
+        if shown and run.recipe.data.test is not None:
+            print("measuring the test part", file=sys.stderr, flush=True)
         finish(run, progress)
     ranks.wait()
     return progress
@@ -187,7 +192,7 @@ def results(run: Run, progress: Progress, opened: Opened) -> dict[str, Any]:
         rows = rows_of(part, run.base, run.recipe.data.rename)
         task: Task = run.task if run.task.drawn is None else type(run.task).of(opened)  # type: ignore[attr-defined]
         columns, _ = task.encode(rows)  # by the task as it answers: a number is in its own scale by now
-        scores = evaluate(opened.model, task, columns, run.settings) | task.score(opened, rows, beam=5)
+        scores = evaluate(opened.model, task, columns, run.settings) | _scored(task, opened, rows, run.settings, 5)
     log = read_log(run.folder / "log.jsonl")
     return {
         **scores,
@@ -201,6 +206,13 @@ def results(run: Run, progress: Progress, opened: Opened) -> dict[str, Any]:
         "versions": {"clearhead": metadata.version("clearhead"), "torch": torch.__version__},
         "recipe": plain(run.recipe),
     }
+
+
+def _scored(task: Task, opened: Opened, rows: Rows, settings: Training, beam: int = 1) -> dict[str, float]:
+    """What a task's answers are worth; those that come of one look at a text are computed as in training."""
+    device = next(iter(opened.model.parameters())).device
+    with nullcontext() if task.drawn is None else precision(settings.dtype, device):
+        return task.score(opened, rows, beam)
 
 
 def _claim(recipe: Recipe, folder: Path) -> None:
