@@ -26,7 +26,6 @@ import torch
 
 from clearhead import load
 from clearhead.attention import Layout
-from clearhead.cli.answers import task_of
 from clearhead.data import Columns
 from clearhead.data.ragged import Ragged
 from clearhead.models.precision import choose_dtype
@@ -125,7 +124,7 @@ def judged(folder: Path, run: Run) -> dict[str, Any]:
     """The scores of a model's folder on the test part, with their ranges."""
     assert run.recipe.data.test is not None
     opened = load(str(folder), dtype=run.settings.dtype).opened
-    task = type(run.task).of(opened) if not opened.facts.get("task") else task_of(opened)
+    task = type(run.task).of(opened)
     rows = rows_of(run.recipe.data.test, run.base, run.recipe.data.rename)
     found = task.judged(opened, rows)
     return {"rows": found.count, **found.scores(), "intervals": found.intervals()}

@@ -12,7 +12,7 @@ from clearhead.attention.layout import Layout
 from clearhead.attention.masks import Causal, Full, Mask
 from clearhead.attention.plan import Group
 
-BLOCK = 2**20  # scores that the plain path holds at once: in float32, about the second-level caches of two cores
+BLOCK = 2**20  # scores that plain products hold at once: in float32, about the second-level caches of two cores
 STRIP = 512  # queries at a time where a mask leaves only part of a long sequence
 
 

@@ -20,11 +20,11 @@ from torch.autograd.function import once_differentiable
 from clearhead.attention import drops
 from clearhead.attention.call import Call
 from clearhead.attention.masks import Causal, Full
+from clearhead.attention.pieces import BLOCK
 
 FEWEST, SHORT = 12, 64  # without dropout it pays for so many sequences, of at most so many tokens
 LONG = 512  # with dropout, which torch's fused kernel does not do, for sequences of up to so many tokens
 UNIT, WIDER = 16, 32  # a square's side is a multiple of these: up to SHORT, and beyond
-BLOCK = 2**20  # scores at a time: in float32, about the second-level caches of two cores
 HIDDEN = -1e9  # added to a score that does not count; its exponential is 0
 
 _softmax_backward = torch.ops.aten._softmax_backward_data.default

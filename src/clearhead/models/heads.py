@@ -15,6 +15,7 @@ from clearhead.layers import ACTIVATIONS, POOLINGS, make_norm
 Kind = Literal["pooler", "vocabulary", "sequence", "token", "span", "next", "pretraining", "discriminator"]
 
 ATTENTION = "attention"  # the pooling that is learnt
+POOLS = (*POOLINGS, ATTENTION)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from clearhead.layers import POOLINGS
 from clearhead.layers.recurrent import NETS
 from clearhead.models import PRESETS, HeadConfig, ModelConfig, TransformerConfig
-from clearhead.models.heads import ATTENTION, Kind
+from clearhead.models.heads import POOLS, Kind
 from clearhead.models.recurrent import RecurrentConfig
 from clearhead.tasks.faults import unknown
 
@@ -70,8 +69,8 @@ def encoder_only(
 
 def check_pool(pool: Any, head: Kind) -> str:
     """A pooling by name, for a head that labels whole texts."""
-    if pool not in (*POOLINGS, ATTENTION):
-        raise ValueError(f"model.pool is {pool!r}: {unknown(str(pool), (*POOLINGS, ATTENTION))}")
+    if pool not in POOLS:
+        raise ValueError(f"model.pool is {pool!r}: {unknown(str(pool), POOLS)}")
     if head != "sequence" and pool not in ("first", "ends"):
         raise ValueError(f"model.pool is {pool!r}: it makes one vector of a text, and this task labels its parts")
     return pool

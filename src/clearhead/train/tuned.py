@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from clearhead.data import Rows, columns_of
+from clearhead.data import Row, columns_of
 from clearhead.data.lines import ends_with
 from clearhead.data.readers import CONLL
 from clearhead.data.spans import is_span_file
@@ -75,7 +75,8 @@ def tuned(task: str, files: Sequence[Path], out: Path, start: str | None = None)
         raise ValueError(f"{len(files)} files, where one is due: a table, CoNLL for tags, SQuAD's JSON for questions")
     part = FINDERS[task](files[0])
     rows = rows_of(part, Path())
-    sizes = [sum(_length(value) for value in row.values.values()) for row in islice(rows, SAMPLE)]
+    sample = list(islice(rows, SAMPLE))
+    sizes = [sum(_length(value) for value in row.values.values()) for row in sample]
     if len(sizes) < 2:
         raise ValueError(f"{files[0]}: two rows are due, one to train on, one to validate. {rows.report()}".strip())
     count = len(sizes) + (sum(1 for _ in islice(rows, SAMPLE, None)) if len(sizes) == SAMPLE else 0)
@@ -96,13 +97,13 @@ def tuned(task: str, files: Sequence[Path], out: Path, start: str | None = None)
         lr=f"{lr:.1e}",
         warmup=max(1, steps * epochs // 10),
         every=max(1, steps),
-        metric="spearman" if "number" in part else "f1" if task == "tag" and _names_things(rows) else metric,
+        metric="spearman" if "number" in part else "f1" if task == "tag" and _names_things(sample) else metric,
     )
 
 
-def _names_things(rows: Rows) -> bool:
+def _names_things(rows: Sequence[Row]) -> bool:
     """Are the tags those of names, B-PER and I-PER, and not of every word?"""
-    return is_iob({tag for row in islice(rows, SAMPLE) for tag in row.values["tags"]})
+    return is_iob({tag for row in rows for tag in row.values["tags"]})
 
 
 def in_line(part: Part, out: Path) -> str:

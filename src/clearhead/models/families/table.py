@@ -15,8 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from clearhead.layers import POOLINGS
-from clearhead.models.heads import ATTENTION, HeadConfig, Kind
+from clearhead.models.heads import POOLS, HeadConfig, Kind
 from clearhead.models.model import ModelConfig
 from clearhead.models.recurrent import RecurrentConfig
 from clearhead.models.transformer import TransformerConfig
@@ -119,8 +118,8 @@ class Head:
 
 
 def _known_pooling(name: Any) -> str:
-    if name not in (*POOLINGS, ATTENTION):
-        raise ValueError(f"config.json sets pooling to {name!r:.100}: choose {', '.join((*POOLINGS, ATTENTION))}")
+    if name not in POOLS:
+        raise ValueError(f"config.json sets pooling to {name!r:.100}: choose {', '.join(POOLS)}")
     return name
 
 
