@@ -12,7 +12,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 TRIM, MMAP_MOST, MMAP_FROM = -1, -4, -3  # glibc's numbers of its settings
-MOST = 2**31 - 1
+NEVER = -1  # as a threshold: more than there can be
 TIDY = 50  # steps after which what lies idle is given back
 # What glibc's own adjustment comes to in a process that frees large blocks.
 USUAL = {MMAP_FROM: 2**25, TRIM: 2**26, MMAP_MOST: 65_536}
@@ -26,7 +26,7 @@ def kept() -> Generator[None]:
         yield
         return
     mallopt(MMAP_MOST, 0)
-    mallopt(TRIM, MOST)
+    mallopt(TRIM, NEVER)
     try:
         yield
     finally:
