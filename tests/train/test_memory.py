@@ -24,19 +24,18 @@ def faults(times):
         torch.zeros(12 * 2**20)
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
-print(faults(3))
+print(faults(20))
 with kept():
-    faults(1)
-    print(faults(5))
+    print(faults(20))
 """
 
 
 @pytest.mark.skipif(not hasattr(__import__("ctypes").CDLL(None), "mallopt"), reason="glibc only")
-def test_a_large_block_is_paged_in_once():
+def test_a_large_block_is_not_paged_in_each_time():
     done = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True)
     before, during = map(int, done.stdout.split())
-    assert before > 2 * PAGES * 0.9  # each time anew
-    assert during < PAGES / 10
+    assert before > 19 * PAGES  # each time anew
+    assert during < 6 * PAGES  # a few times, until there is a hole of that size
 
 
 @pytest.mark.skipif(not hasattr(__import__("ctypes").CDLL(None), "malloc_trim"), reason="glibc only")
