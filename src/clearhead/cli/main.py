@@ -21,6 +21,7 @@ from clearhead.cli.heads import heads
 from clearhead.cli.info import info
 from clearhead.cli.new import new
 from clearhead.cli.predict import predict
+from clearhead.cli.prepare import prepare
 from clearhead.cli.prove import prove
 from clearhead.cli.see import see
 from clearhead.cli.study import study
@@ -53,7 +54,7 @@ def main(
 
 
 COMMANDS = (
-    new, check, train, prove, eval, errors, predict, translate, generate, embed, see, heads,
+    new, check, prepare, train, prove, eval, errors, predict, translate, generate, embed, see, heads,
     data, info, export, convert, tokenizer, doctor, demo, study,
 )  # fmt: skip
 

@@ -1,0 +1,82 @@
+"""Executors: who runs the tasks of a stage: processes of this machine, Slurm, or Ray. All of them are datatrove's."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from clearhead.data.prepare.pipeline import On, Stage
+
+WAIT = 0.2  # seconds between two looks at what is done
+
+
+def run_stage(stage: Stage, logs: Path, *, on: On, workers: int, heard: Callable[[str, int, int], object]) -> None:
+    """Run the tasks of a stage that are not done yet."""
+    with _watched(stage, logs, heard):
+        _executor(stage, logs, on, workers).run()
+    if _done(logs) < stage.tasks:
+        raise ValueError(
+            f"{stage.tasks - _done(logs)} of {stage.tasks} tasks of {stage.name!r} failed: see {logs}/logs"
+        )
+
+
+def dropped_of(steps: list[dict[str, Any]]) -> dict[str, int]:
+    """Why the filters of a task dropped documents, from its statistics."""
+    found: dict[str, int] = {}
+    for step in steps:
+        every = {name: int(v["total"] if isinstance(v, dict) else v) for name, v in step["stats"].items()}
+        stats = {name: count for name, count in every.items() if name == "dropped" or name.startswith("dropped_")}
+        told = 0
+        for name, count in stats.items():
+            if name != "dropped":
+                found[name.removeprefix("dropped_")] = found.get(name.removeprefix("dropped_"), 0) + count
+                told += count
+        if rest := stats.get("dropped", 0) - told:
+            found[str(step["name"])] = found.get(str(step["name"]), 0) + rest
+    return found
+
+
+def _executor(stage: Stage, logs: Path, on: On, workers: int) -> Any:
+    from clearhead.data.prepare.steps import Hush
+
+    given: dict[str, Any] = {"pipeline": [Hush(), *stage.steps()], "tasks": stage.tasks, "logging_dir": str(logs)}
+    if on == "local":
+        from datatrove.executor import LocalPipelineExecutor
+
+        return LocalPipelineExecutor(**given, workers=min(workers, stage.tasks), start_method="spawn")
+    if on == "ray":
+        from datatrove.executor import RayPipelineExecutor
+
+        return RayPipelineExecutor(**given, workers=workers)
+    from datatrove.executor import SlurmPipelineExecutor
+
+    return SlurmPipelineExecutor(
+        **given, workers=workers, time="24:00:00", partition="cpu", job_name=f"prepare-{stage.name}"
+    )
+
+
+@contextmanager
+def _watched(stage: Stage, logs: Path, heard: Callable[[str, int, int], object]) -> Generator[None]:
+    """Tell how many tasks are done, from the marks they leave."""
+    end = threading.Event()
+
+    def look() -> None:
+        while not end.wait(WAIT):
+            heard(stage.name, _done(logs), stage.tasks)
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        end.set()
+        thread.join()
+        heard(stage.name, _done(logs), stage.tasks)
+
+
+def _done(logs: Path) -> int:
+    return sum(1 for _ in (logs / "completions").glob("*")) if (logs / "completions").is_dir() else 0
