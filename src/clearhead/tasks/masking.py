@@ -1,0 +1,67 @@
+"""Masking: which tokens are to be guessed, and what stands in their place (Devlin et al. 2019, section 3.1).
+
+What is drawn for an example follows from its number and from `draw` alone: not from the batch it is in, nor from how
+many processes share the work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from clearhead.data import Integers
+
+SHARE = 0.15  # of the tokens are to be guessed
+MASKED, RANDOM = 0.8, 0.1  # of those: replaced by the mask, by any token; the rest stay as they are
+
+
+@dataclass(frozen=True, eq=False)
+class Masks:
+    """How tokens are hidden."""
+
+    mask: int  # the token of the mask
+    vocab_size: int
+    special: frozenset[int]  # never guessed, never put in
+    whole: Integers | None = None  # (V,) 1 for a token that goes on with the word before it: whole words are hidden
+    share: float = SHARE
+
+    def count(self, tokens: int) -> int:
+        """How many of so many tokens are guessed: always the same, and at least one."""
+        return max(1, round(self.share * tokens)) if tokens else 0
+
+    def hide(self, ids: Integers, example: int, draw: int) -> tuple[Integers, Integers]:
+        """The ids with some of them hidden, and the places of those, in order."""
+        source = np.random.Generator(np.random.Philox(np.random.SeedSequence([draw, example])))
+        free = np.flatnonzero(~np.isin(ids, list(self.special)))
+        places = self._chosen(ids, free, source)
+        hidden = ids.copy()
+        fate = source.random(len(places))
+        hidden[places[fate < MASKED]] = self.mask
+        swapped = places[(fate >= MASKED) & (fate < MASKED + RANDOM)]
+        hidden[swapped] = self._any(source, len(swapped))
+        return hidden, places
+
+    def _chosen(self, ids: Integers, free: Integers, source: np.random.Generator) -> Integers:
+        due = self.count(len(free))
+        if self.whole is None:
+            return np.sort(source.permutation(free)[:due])
+        begins = np.ones(len(free), dtype=bool)
+        begins[1:] = (self.whole[ids[free[1:]]] == 0) | (np.diff(free) > 1)
+        word = np.cumsum(begins) - 1  # of each free token
+        sizes = np.bincount(word)
+        order = source.permutation(len(sizes))
+        behind = np.cumsum(sizes[order])
+        taken = order[: int(np.searchsorted(behind, due, side="right"))]  # words that fit whole
+        chosen = free[np.isin(word, taken)]
+        short = due - len(chosen)
+        if short > 0:  # the number of guesses is kept by the first tokens of the next word
+            following = free[word == order[len(taken)]] if len(taken) < len(order) else free[:0]
+            chosen = np.concatenate([chosen, following[:short]])
+        return np.sort(chosen)
+
+    def _any(self, source: np.random.Generator, count: int) -> Integers:
+        found = source.integers(self.vocab_size, size=count)
+        while len(bad := np.flatnonzero(np.isin(found, list(self.special)))):
+            found[bad] = source.integers(self.vocab_size, size=len(bad))
+        return found
