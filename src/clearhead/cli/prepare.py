@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -51,12 +52,13 @@ def prepare(
         raise ValueError(f"--on {on}: local, slurm or ray")
     if split not in ("file", "line", "blank"):
         raise ValueError(f"--split {split}: file, line or blank")
-    try:
-        from clearhead.data.prepare.pipeline import On, Prepare
-        from clearhead.data.prepare.pipeline import prepare as run
-        from clearhead.data.prepare.sources import Split
-    except ImportError as error:
-        raise ValueError(f"preparing a corpus takes an extra: pip install 'clearhead[cluster]' ({error})") from None
+    if find_spec("datatrove") is None or find_spec("array_record") is None:
+        raise ValueError("preparing a corpus takes an extra: pip install 'clearhead[cluster]'")
+    from clearhead.data.prepare.executors import On
+    from clearhead.data.prepare.pipeline import Prepare
+    from clearhead.data.prepare.pipeline import prepare as run
+    from clearhead.data.prepare.sources import Split
+
     settings = Prepare(tokenizer, block, cast("Split", split), text, language, tuple(quality or ()), dedup)
     begin = time.perf_counter()
     with Progress(

@@ -100,19 +100,22 @@ def packed(documents: Iterable[Sequence[Sequence[int]]], size: int) -> Iterator[
         yield block()
 
 
-def write_shard(path: Path, blocks: Iterable[Block]) -> tuple[int, int]:
-    """Write blocks to a shard; returns how many there were, and their tokens. The same blocks give the same bytes."""
+def write_shard(path: Path, blocks: Iterable[Block]) -> tuple[int, int, int]:
+    """Write blocks to a shard; returns how many there were, their tokens and their sentences.
+
+    The same blocks give the same bytes.
+    """
     from array_record.python.array_record_module import ArrayRecordWriter
 
     writer = ArrayRecordWriter(str(path), "group_size:1,zstd:3")
-    count = tokens = 0
+    count = tokens = sentences = 0
     try:
         for block in blocks:
             writer.write(block.to_bytes())
-            count, tokens = count + 1, tokens + len(block.tokens)
+            count, tokens, sentences = count + 1, tokens + len(block.tokens), sentences + len(block.sentences)
     finally:
         writer.close()
-    return count, tokens
+    return count, tokens, sentences
 
 
 class Shards(Sequence[Block]):

@@ -6,10 +6,12 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from clearhead.data.prepare.pipeline import On, Stage
+from clearhead.data.prepare.doubles import Stage
+from clearhead.data.prepare.steps import hush
+
+On = Literal["local", "slurm", "ray"]
 
 WAIT = 0.2  # seconds between two looks at what is done
 
@@ -41,9 +43,7 @@ def dropped_of(steps: list[dict[str, Any]]) -> dict[str, int]:
 
 
 def _executor(stage: Stage, logs: Path, on: On, workers: int) -> Any:
-    from clearhead.data.prepare.steps import Hush
-
-    given: dict[str, Any] = {"pipeline": [Hush(), *stage.steps()], "tasks": stage.tasks, "logging_dir": str(logs)}
+    given: dict[str, Any] = {"pipeline": [hush, *stage.steps()], "tasks": stage.tasks, "logging_dir": str(logs)}
     if on == "local":
         from datatrove.executor import LocalPipelineExecutor
 

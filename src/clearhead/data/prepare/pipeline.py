@@ -10,19 +10,21 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from clearhead.data.prepare import doubles
+from clearhead.data.prepare.doubles import Stage
+from clearhead.data.prepare.executors import On, dropped_of, run_stage
 from clearhead.data.prepare.sources import TASK, Split, files_of, tasks_of
+from clearhead.data.prepare.steps import Keep, Pack, Read, Take, word_rules
 from clearhead.files import new_folder, sha256, write_atomic, write_manifest
 from clearhead.text import Tokenizer
 
-On = Literal["local", "slurm", "ray"]
 QUALITY = ("gopher", "repetition", "fineweb", "c4")
 """Filters of datatrove, by the names of the rules they apply."""
 DEDUP = ("none", "exact", "minhash")
-FINDERS = 4  # tasks that look for equal documents, each in its part of all hashes
 
 
 @dataclass(frozen=True)
@@ -46,15 +48,6 @@ class Prepare:
             raise ValueError(f"dedup {self.dedup!r}: choose {', '.join(DEDUP)}")
         if not 8 <= self.block <= 2**20:
             raise ValueError(f"blocks of {self.block} tokens: from 8 to {2**20:,}")
-
-
-@dataclass(frozen=True)
-class Stage:
-    """Steps that each task goes through, and how many tasks there are."""
-
-    name: str
-    tasks: int
-    steps: Callable[[], list[Any]] = field(compare=False)
 
 
 @dataclass(frozen=True)
@@ -82,8 +75,6 @@ def prepare(
     heard: Callable[[str, int, int], object] = lambda stage, done, tasks: None,
 ) -> Summary:
     """Make a folder of shards, or go on with one that was begun; `heard` is told of every task that ends."""
-    from clearhead.data.prepare.executors import run_stage
-
     words = Tokenizer.load(settings.tokenizer)
     files = files_of(corpus)
     runs = tasks_of(files, settings.task_bytes)
@@ -100,11 +91,8 @@ def prepare(
 
 def stages(corpus: Path, work: Path, settings: Prepare, runs: list[list[Path]]) -> list[Stage]:
     """Read and judge; find what is there twice; pack."""
-    from clearhead.data.prepare import doubles
-    from clearhead.data.prepare.steps import Keep, Pack, Read, Take
-
     tasks = len(runs)
-    names = [[str(path) for path in run] for run in runs]
+    names = tuple(tuple(str(path) for path in run) for run in runs)
     kept, shards = str(work / "kept"), work / "shards"
     quarantine = work / "quarantine"
     for folder in (shards, quarantine):
@@ -118,7 +106,7 @@ def stages(corpus: Path, work: Path, settings: Prepare, runs: list[list[Path]]) 
     ]  # fmt: skip
     without: Callable[[], list[Any]] = list
     if settings.dedup != "none":
-        found += doubles.exact(work, tasks, FINDERS, lambda: [Take(kept)])
+        found += doubles.exact(work, tasks, lambda: [Take(kept)])
         without = lambda: [doubles.without_equal(work)]  # noqa: E731
     if settings.dedup == "minhash":
         exact = without
@@ -142,13 +130,11 @@ def _filters(settings: Prepare) -> list[Any]:
         GopherRepetitionFilter,
     )
 
-    from clearhead.data.prepare.steps import Words
-
     kinds = {
         "gopher": GopherQualityFilter, "repetition": GopherRepetitionFilter, "fineweb": FineWebQualityFilter,
         "c4": C4QualityFilter,
     }  # fmt: skip
-    return [kinds[name](language=Words(settings.language)) for name in settings.quality]  # type: ignore[arg-type]
+    return [kinds[name](language=word_rules(settings.language)) for name in settings.quality]
 
 
 def _claim(work: Path, corpus: Path, settings: Prepare, runs: list[list[Path]]) -> None:
@@ -164,17 +150,11 @@ def _claim(work: Path, corpus: Path, settings: Prepare, runs: list[list[Path]]) 
 
 
 def _summary(work: Path, settings: Prepare, runs: list[list[Path]]) -> Summary:
-    from clearhead.data.prepare.executors import dropped_of
-
     dropped: Counter[str] = Counter()
-    read = kept = quarantined = 0
     for path in sorted((work / "logs" / "read" / "stats").glob("*.json")):
-        steps = json.loads(path.read_text(encoding="utf-8"))
-        dropped.update(dropped_of(steps))
-        counts = {name: value for step in steps for name, value in step["stats"].items()}
-        read, kept = read + _total(counts, "read"), kept + _total(counts, "kept")
-    for path in (work / "quarantine").glob("*.jsonl"):
-        quarantined += path.read_bytes().count(b"\n")
+        dropped.update(dropped_of(json.loads(path.read_text(encoding="utf-8"))))
+    read, kept = (_counted(work / name) for name in ("quarantine", "kept"))
+    quarantined = sum(path.read_bytes().count(b"\n") for path in (work / "quarantine").glob("*.jsonl"))
     shards = [json.loads(p.read_text(encoding="utf-8")) for p in sorted((work / "shards").glob("*.json"))]
     sums = {name: sum(one[name] for one in shards) for name in ("documents", "blocks", "tokens", "sentences")}
     doubles = kept - sums["documents"]
@@ -185,9 +165,9 @@ def _summary(work: Path, settings: Prepare, runs: list[list[Path]]) -> Summary:
     return Summary(sum(map(len, runs)), read, quarantined, dict(sorted(dropped.items())), shards=len(runs), **sums)
 
 
-def _total(counts: dict[str, Any], name: str) -> int:
-    value = counts.get(name, 0)
-    return int(value["total"] if isinstance(value, dict) else value)
+def _counted(folder: Path) -> int:
+    """The documents that all tasks of a step counted."""
+    return sum(int(path.read_text()) for path in folder.glob("*.count"))
 
 
 def _finish(

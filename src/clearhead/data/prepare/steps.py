@@ -1,6 +1,6 @@
-"""Steps: what happens to documents, as datatrove runs it: read, judged, kept, found to be doubles, packed into shards.
+"""Steps: what happens to documents on their way into shards. datatrove calls each with the documents and the task.
 
-Each step of a task is a function of the files of that task alone, and writes its file whole or not at all.
+What a step of a task does follows from the files of that task alone, and what it writes is there whole or not at all.
 """
 
 from __future__ import annotations
@@ -9,180 +9,162 @@ import gzip
 import json
 import os
 import re
-from collections import Counter
-from collections.abc import Iterator
-from functools import cached_property
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
-
-from datatrove.data import Document
-from datatrove.pipeline.base import PipelineStep
-from datatrove.utils.word_tokenizers import WordTokenizer
-from loguru import logger
 
 from clearhead.data.prepare.sources import Split, Unread, documents
 from clearhead.data.shards import packed, write_shard
 from clearhead.files import write_atomic
 from clearhead.text import Tokenizer
 
-logger.disable("datatrove")
-
 CHUNK = 256  # documents that are turned into tokens at once
 
-
-class Hush(PipelineStep):
-    """The first step of every stage: wherever it is unpacked, datatrove stops to tell of each document and task."""
-
-    name = "hush"
-    type = "clearhead"
-
-    def run(self, data: Any, rank: int = 0, world_size: int = 1) -> Any:
-        """Nothing happens to documents."""
-        return data
+_WORD = re.compile(r"\w+|[^\w\s]")
 
 
-class Words(WordTokenizer):
-    """Words and sentences without a model of a language: runs of letters and digits, and sentencex's rules."""
+def hush(data: Any, rank: int, world_size: int) -> Any:
+    """The first step of every stage: datatrove is not to tell of each document and task."""
+    from loguru import logger
 
-    _word = re.compile(r"\w+|[^\w\s]")
-
-    def __init__(self, language: str = "en") -> None:
-        super().__init__()
-        self.lang = language
-
-    def word_tokenize(self, text: str) -> list[str]:
-        """Words and marks."""
-        return self._word.findall(text)
-
-    def sent_tokenize(self, text: str) -> list[str]:
-        """Sentences without the space around them."""
-        return [text[a:b].strip() for a, b in self.span_tokenize(text) if text[a:b].strip()]
-
-    def span_tokenize(self, text: str) -> list[tuple[int, int]]:
-        """Where sentences stand; together they are all of the text."""
-        from sentencex import segment
-
-        spans, at = [], 0
-        for sentence in segment(self.lang, text):
-            begin = text.find(sentence, at)
-            begin = at if begin < 0 else begin
-            spans.append((begin, begin + len(sentence)))
-            at = begin + len(sentence)
-        return spans
+    logger.disable("datatrove")
+    return data
 
 
-class Read(PipelineStep):
-    """The documents of a task's files; what cannot be read goes to quarantine, with file, place and reason."""
+@dataclass(frozen=True)
+class Read:
+    """The documents of a task's files; what cannot be read goes to quarantine, with its place and the reason."""
 
-    name = "read"
-    type = "clearhead"
+    corpus: str
+    runs: tuple[tuple[str, ...], ...]  # the files of each task
+    folder: str  # of the quarantine
+    split: Split
+    column: str
 
-    def __init__(self, corpus: str, runs: list[list[str]], quarantine: str, split: Split, column: str) -> None:
-        super().__init__()
-        self.corpus, self.runs, self.quarantine, self.split, self.column = corpus, runs, quarantine, split, column
-
-    def run(self, data: Any, rank: int = 0, world_size: int = 1) -> Iterator[Document]:
+    def __call__(self, data: Any, rank: int, world_size: int) -> Iterator[Any]:
         """One document after another; the quarantine is written when all are through."""
-        reasons: list[str] = []
+        from datatrove.data import Document
+
+        unread: list[str] = []
         count = 0
         for file in self.runs[rank]:
             for one in documents(Path(file), Path(self.corpus), split=self.split, column=self.column):
                 if isinstance(one, Unread):
-                    self.stat_update("quarantined")
-                    reasons.append(json.dumps({"place": one.place, "reason": one.reason}, ensure_ascii=False))
-                    continue
-                self.stat_update("read")
-                yield Document(one.text, one.place, metadata={"number": count})
-                count += 1
-        write_atomic(Path(self.quarantine) / f"{rank:05d}.jsonl", "".join(f"{line}\n" for line in reasons))
+                    unread.append(json.dumps({"place": one.place, "reason": one.reason}, ensure_ascii=False))
+                else:
+                    count += 1
+                    yield Document(one.text, one.place)
+        write_atomic(Path(self.folder) / f"{rank:05d}.jsonl", "".join(f"{line}\n" for line in unread))
+        write_atomic(Path(self.folder) / f"{rank:05d}.count", str(count))
 
 
-class Keep(PipelineStep):
+@dataclass(frozen=True)
+class Keep:
     """Write documents down between two stages: a packed file a task, also where there is nothing to write."""
 
-    name = "keep"
-    type = "clearhead"
+    folder: str
 
-    def __init__(self, folder: str) -> None:
-        super().__init__()
-        self.folder = folder
-
-    def run(self, data: Any, rank: int = 0, world_size: int = 1) -> None:
+    def __call__(self, data: Iterable[Any], rank: int, world_size: int) -> None:
         """Write all, then give the file its name."""
         path = _kept(self.folder, rank)
         part = path.with_suffix(".part")
+        count = 0
         with part.open("wb") as raw, gzip.GzipFile("", "wb", 1, raw, mtime=0) as file:
             for one in data:
-                self.stat_update("kept")
+                count += 1
                 file.write(json.dumps([one.id, one.text], ensure_ascii=False).encode() + b"\n")
+        write_atomic(path.with_suffix(".count"), str(count))
         os.replace(part, path)
 
 
-class Take(PipelineStep):
+@dataclass(frozen=True)
+class Take:
     """Read again what `Keep` wrote."""
 
-    name = "take"
-    type = "clearhead"
+    folder: str
 
-    def __init__(self, folder: str) -> None:
-        super().__init__()
-        self.folder = folder
-
-    def run(self, data: Any, rank: int = 0, world_size: int = 1) -> Iterator[Document]:
+    def __call__(self, data: Any, rank: int, world_size: int) -> Iterator[Any]:
         """The documents of this task, in their order."""
+        from datatrove.data import Document
+
         with gzip.open(_kept(self.folder, rank), "rt", encoding="utf-8", newline="\n") as file:
             for line in file:
                 place, text = json.loads(line)
                 yield Document(text, place)
 
 
-class Pack(PipelineStep):
+@dataclass(frozen=True)
+class Pack:
     """Sentences, tokens, blocks, a shard: the last step."""
 
-    name = "pack"
-    type = "clearhead"
+    folder: str
+    tokenizer: str
+    block: int
+    language: str
 
-    def __init__(self, folder: str, tokenizer: str, block: int, language: str) -> None:
-        super().__init__()
-        self.folder, self.tokenizer, self.block, self.language = folder, tokenizer, block, language
-
-    def run(self, data: Any, rank: int = 0, world_size: int = 1) -> None:
+    def __call__(self, data: Iterable[Any], rank: int, world_size: int) -> None:
         """Write the shard and, beside it, the places of its documents in order."""
         places: list[str] = []
-        counts: Counter[str] = Counter()
         target = Path(self.folder) / shard_name(rank, world_size)
         part = target.with_suffix(".part")
-        blocks, tokens = write_shard(part, packed(self._sentences(data, places, counts), self.block))
-        write_atomic(target.with_suffix(".places.gz"), _gzip("".join(f"{place}\n" for place in places).encode()))
+        blocks, tokens, sentences = write_shard(part, packed(self._sentences(data, places), self.block))
+        names = "".join(f"{place}\n" for place in places).encode()
+        write_atomic(target.with_suffix(".places.gz"), gzip.compress(names, 6, mtime=0))
         os.replace(part, target)
-        facts = {"documents": len(places), "blocks": blocks, "tokens": tokens, "sentences": counts["sentences"]}
+        facts = {"documents": len(places), "blocks": blocks, "tokens": tokens, "sentences": sentences}
         write_atomic(target.with_suffix(".json"), json.dumps(facts))
 
-    @cached_property
-    def _words(self) -> Tokenizer:
-        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # the tasks are what runs in parallel
-        return Tokenizer.load(self.tokenizer)
-
-    def _sentences(self, data: Any, places: list[str], counts: Counter[str]) -> Iterator[list[list[int]]]:
+    def _sentences(self, data: Iterable[Any], places: list[str]) -> Iterator[list[list[int]]]:
         """The sentences of each document in tokens, many documents at a time."""
-        splitter, chunk = Words(self.language), list[Document]()
-
-        def turned() -> Iterator[list[list[int]]]:
-            sentences = [splitter.sent_tokenize(one.text) for one in chunk]
-            flat = [sentence for many in sentences for sentence in many]
-            found = self._words(flat, special=False, offsets=False) if flat else None
-            each = iter([] if found is None else [part.tolist() for part in found.ids.split(list(found.layout.sizes))])
-            for one, many in zip(chunk, sentences, strict=True):
-                places.append(one.id)
-                counts["sentences"] += len(many)
-                yield [next(each) for _ in many]
-
+        chunk: list[list[str]] = []
         for one in data:
-            chunk.append(one)
+            places.append(one.id)
+            chunk.append(sentences_of(one.text, self.language))
             if len(chunk) == CHUNK:
-                yield from turned()
+                yield from self._turned(chunk)
                 chunk = []
-        yield from turned()
+        yield from self._turned(chunk)
+
+    def _turned(self, chunk: list[list[str]]) -> Iterator[list[list[int]]]:
+        flat = [sentence for many in chunk for sentence in many]
+        if not flat:
+            yield from ([] for _ in chunk)
+            return
+        found = _words(self.tokenizer)(flat, special=False, offsets=False)
+        each = iter(found.ids.split(list(found.layout.sizes)))
+        for many in chunk:
+            yield [next(each).tolist() for _ in many]
+
+
+def sentences_of(text: str, language: str = "en") -> list[str]:
+    """The sentences of a text, by sentencex's rules for the language, without the space around them."""
+    from sentencex import segment
+
+    return [part for sentence in segment(language, text) if (part := sentence.strip())]
+
+
+def words_of(text: str) -> list[str]:
+    """Runs of letters and digits, and marks: words without a model of a language."""
+    return _WORD.findall(text)
+
+
+def word_rules(language: str) -> Any:
+    """`words_of` and `sentences_of` as datatrove's filters take them, which ask for a model otherwise."""
+    from datatrove.utils.word_tokenizers import WordTokenizer
+
+    class Rules(WordTokenizer):
+        def word_tokenize(self, text: str) -> list[str]:
+            return words_of(text)
+
+        def sent_tokenize(self, text: str) -> list[str]:
+            return sentences_of(text, language)
+
+        def span_tokenize(self, text: str) -> list[tuple[int, int]]:
+            raise NotImplementedError("no filter in use asks where sentences stand")
+
+    return Rules()
 
 
 def shard_name(rank: int, tasks: int) -> str:
@@ -190,10 +172,12 @@ def shard_name(rank: int, tasks: int) -> str:
     return f"shard-{rank:05d}-of-{tasks:05d}.array_record"
 
 
+@cache
+def _words(folder: str) -> Tokenizer:
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # the tasks are what runs in parallel
+    return Tokenizer.load(folder)
+
+
 def _kept(folder: str, rank: int) -> Path:
     Path(folder).mkdir(parents=True, exist_ok=True)
     return Path(folder) / f"{rank:05d}.jsonl.gz"
-
-
-def _gzip(data: bytes) -> bytes:
-    return gzip.compress(data, 6, mtime=0)
