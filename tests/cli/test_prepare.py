@@ -1,0 +1,72 @@
+"""`clearhead prepare`: what it tells, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from clearhead.cli import app
+from clearhead.data.shards import Shards
+from clearhead.text import train_tokenizer
+
+pytest.importorskip("datatrove")
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    lines = [f"Here is sentence {i}. And there is another." for i in range(30)]
+    (folder / "a.txt").write_text("\n".join([*lines, lines[0]]) + "\n")
+    (folder / "b.txt").write_bytes(b"caf\xe9\n")
+    train_tokenizer(folder / "a.txt", template="bert", vocab_size=80).save(tmp_path / "words")
+    return tmp_path
+
+
+def run(corpus, *more):
+    given = ["prepare", corpus / "corpus", corpus / "shards", "--tokenizer", corpus / "words", "--split", "line", *more]
+    return CliRunner().invoke(app, [str(x) for x in given])
+
+
+def test_the_summary_adds_up(corpus):
+    done = run(corpus, "--json", "--block", "32")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert (told["files"], told["read"], told["quarantined"], told["documents"]) == (2, 31, 1, 30)
+    assert told["dropped"] == {"the same as another (exact)": 1}
+    assert len(Shards(corpus / "shards")) == told["blocks"] and told["sentences"] >= 60
+    assert not (corpus / "shards.work").exists()
+    again = run(corpus)
+    assert again.exit_code == 2 and "is there already" in again.output
+
+
+def test_the_screen_has_every_count(corpus):
+    out = run(corpus).stdout
+    for words in ("documents read", "dropped: the same as another", "documents kept", "tokens", "documents a second"):
+        assert words in out
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--dedup", "some"), "dedup 'some': choose none, exact, minhash"),
+        (("--quality", "best"), "there is no quality filter 'best'"),
+        (("--on", "moon"), "--on moon: local, slurm or ray"),
+        (("--split", "word"), "--split word"),
+        (("--block", "2"), "blocks of 2 tokens"),
+    ],
+)
+def test_what_cannot_be_is_told_in_a_line(corpus, more, words):
+    done = run(corpus, *more)
+    assert done.exit_code == 2 and words in done.output
+    assert not (corpus / "shards").exists()
+
+
+def test_a_folder_without_text_is_told(corpus):
+    (corpus / "empty").mkdir()
+    done = CliRunner().invoke(
+        app, ["prepare", str(corpus / "empty"), str(corpus / "s"), "--tokenizer", str(corpus / "words")]
+    )
+    assert done.exit_code == 2 and "has no file that is read" in done.output
