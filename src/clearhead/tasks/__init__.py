@@ -3,6 +3,7 @@
 from clearhead.tasks.classify import Classified, Classify
 from clearhead.tasks.faults import unknown
 from clearhead.tasks.language_model import LanguageModel
+from clearhead.tasks.masked import Masked
 from clearhead.tasks.pair import Pair
 from clearhead.tasks.qa import Answered, Qa, Span
 from clearhead.tasks.tag import Name, Tag, Tagged
@@ -12,6 +13,7 @@ from clearhead.tasks.translate import Translate
 TASKS = {
     "translate": Translate,
     "language_model": LanguageModel,
+    "masked": Masked,
     "classify": Classify,
     "pair": Pair,
     "tag": Tag,
@@ -19,6 +21,6 @@ TASKS = {
 }
 
 __all__ = [
-    "TASKS", "Answered", "Batch", "Classified", "Classify", "LanguageModel", "LeftOut", "Name", "Pair", "Qa",
+    "TASKS", "Answered", "Batch", "Classified", "Classify", "LanguageModel", "LeftOut", "Masked", "Name", "Pair", "Qa",
     "Settings", "Span", "Tag", "Tagged", "Task", "Translate", "unknown",
 ]  # fmt: skip

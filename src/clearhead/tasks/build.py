@@ -67,6 +67,18 @@ def encoder_only(
     return replace(config, head=made)
 
 
+def encoder_of_words(settings: Mapping[str, Any], vocab_size: int, max_len: int, head: Kind) -> ModelConfig:
+    """An encoder that guesses words, as BERT is pre-trained."""
+    if is_recurrent(settings) or settings.get("kind") == "llama":
+        raise ValueError(f"model.kind is {settings['kind']!r}: hidden words are guessed by a transformer")
+    stack = _transformer(settings, {**BERT, "vocab_size": vocab_size, "max_len": max_len})
+    made = HeadConfig(
+        kind=head, width=stack.width, vocab_size=vocab_size, inner=stack.width, activation=stack.activation,
+        norm_eps=stack.norm_eps, dropout=stack.dropout if head == "pretraining" else 0.0,
+    )  # fmt: skip
+    return ModelConfig(encoder=stack, head=made)
+
+
 def check_pool(pool: Any, head: Kind) -> str:
     """A pooling by name, for a head that labels whole texts."""
     if pool not in POOLS:

@@ -131,7 +131,7 @@ class Classify(Labelling):
         """A text counts once."""
         return np.ones(len(columns["ids"]), dtype=np.int64)
 
-    def collate(self, columns: Columns, examples: Integers) -> Batch:
+    def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
         """The windows of these texts, and their labels: (n,), of several (n, labels)."""
         held = columns.get("label")
         if held is None:

@@ -89,7 +89,7 @@ class LanguageModel:
         """Every token but the first is predicted."""
         return columns["text"].lengths - 1
 
-    def collate(self, columns: Columns, examples: Integers) -> Batch:
+    def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
         """Stretches, and the same moved on by one."""
         ids, sizes = columns["text"].take(examples)
         ends = np.cumsum(sizes)

@@ -147,7 +147,7 @@ class Qa(Labelling):
         """A window counts once."""
         return np.ones(len(columns["ids"]), dtype=np.int64)
 
-    def collate(self, columns: Columns, examples: Integers) -> Batch:
+    def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
         """Windows; labels are (2, windows): the token that the answer begins with, and the one it ends with."""
         spans, _ = columns["label"].take(examples)
         sizes = columns["ids"].lengths[examples]

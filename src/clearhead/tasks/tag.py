@@ -139,7 +139,7 @@ class Tag(Labelling):
         """The words that are told."""
         return columns["places"].lengths
 
-    def collate(self, columns: Columns, examples: Integers) -> Batch:
+    def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
         """The windows of these sentences; labels are (2, words): the token, and the tag."""
         places, sizes = columns["places"].take(examples)
         totals = columns["ids"].lengths[examples]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 import torch
 from torch import Tensor, nn
@@ -63,6 +63,9 @@ class Settings:
     columns: tuple[str, ...] = ()  # of its rows
     balanced: bool = False  # rare labels weigh more, so that all count alike
     segments: bool = False  # the model tells the two texts of a pair apart
+    pairs: Literal["none", "next", "order"] = "none"  # of masked words: what is asked of two stretches beside them
+    whole_words: bool = False  # of masked words: all pieces of a word are hidden together
+    language: str = "en"  # by whose rules sentences end
 
 
 class Task(Protocol):
@@ -105,8 +108,8 @@ class Task(Protocol):
         """The tokens of each example that its loss is a sum over."""
         ...
 
-    def collate(self, columns: Columns, examples: Integers) -> Batch:
-        """These examples as one ragged batch."""
+    def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
+        """These examples as one ragged batch; what is random in it follows from `draw` and each example's number."""
         ...
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:

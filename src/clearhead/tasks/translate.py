@@ -89,7 +89,7 @@ class Translate:
         """Tokens of the target."""
         return columns["target"].lengths
 
-    def collate(self, columns: Columns, examples: Integers) -> Batch:
+    def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
         """Sources, and targets moved on by one: what the decoder reads is what it has said before."""
         ids, sizes = columns["source"].take(examples)
         labels, lengths = columns["target"].take(examples)

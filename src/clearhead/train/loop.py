@@ -140,7 +140,7 @@ def step(
     job.model.train()
     for part in mine:
         torch.manual_seed(_seed(job.seed, number, part))  # dropout follows from the place, not from the past
-        batch = task.collate(job.columns, examples[parts[part]]).to(device)
+        batch = task.collate(job.columns, examples[parts[part]], number + 1).to(device)
         with precision(settings.dtype, device):
             loss = task.loss(job.model, batch) / count
         total += float(loss.detach())

@@ -31,6 +31,9 @@ class Data:
     stretch: int | None = None  # tokens of running text read at once, where they are to be fewer than `max_len`
     rename: dict[str, str] = field(default_factory=dict[str, str])  # labels that are read as others: {B-OTH: O}
     balanced: bool = False  # rare labels weigh more, so that all count alike
+    pairs: Literal["none", "next", "order"] = "none"  # of `masked`: what is asked of two stretches beside their words
+    whole_words: bool = False  # of `masked`: all pieces of a word are hidden together
+    language: str = "en"  # of `masked`: by whose rules sentences end
 
     def __post_init__(self) -> None:
         _at_least(self, hold_out=1, max_len=2, stretch=2)

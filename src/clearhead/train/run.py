@@ -129,6 +129,9 @@ def _settings(recipe: Recipe, body: Body | None) -> Settings:
         stretch=recipe.data.stretch,
         columns=tuple(columns_of_part(recipe.data.train)),
         balanced=recipe.data.balanced,
+        pairs=recipe.data.pairs,
+        whole_words=recipe.data.whole_words,
+        language=recipe.data.language,
         segments=body is None or body.has_segments,
     )
 

@@ -18,7 +18,7 @@ from typing import Any
 from clearhead.data.prepare.sources import Split, Unread, documents
 from clearhead.data.shards import packed, write_shard
 from clearhead.files import write_atomic
-from clearhead.text import Tokenizer
+from clearhead.text import Tokenizer, sentences_of
 
 CHUNK = 256  # documents that are turned into tokens at once
 
@@ -136,13 +136,6 @@ class Pack:
         each = iter(found.ids.split(list(found.layout.sizes)))
         for many in chunk:
             yield [next(each).tolist() for _ in many]
-
-
-def sentences_of(text: str, language: str = "en") -> list[str]:
-    """The sentences of a text, by sentencex's rules for the language, without the space around them."""
-    from sentencex import segment
-
-    return [part for sentence in segment(language, text) if (part := sentence.strip())]
 
 
 def words_of(text: str) -> list[str]:
