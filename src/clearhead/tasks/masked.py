@@ -123,7 +123,8 @@ class Masked:
         at = 0
         for example in examples.tolist():
             ids, segment, kind = self._framed(columns, example, draw)
-            hidden, chosen = self.masks.hide(ids, example, draw)
+            due = self.masks.count(int(columns["ids"].lengths[example]))
+            hidden, chosen = self.masks.hide(ids, example, draw, due)
             parts.append(hidden)
             places.append(chosen + at)
             words.append(ids[chosen])

@@ -30,11 +30,11 @@ class Masks:
         """How many of so many tokens are guessed: always the same, and at least one."""
         return max(1, round(self.share * tokens)) if tokens else 0
 
-    def hide(self, ids: Integers, example: int, draw: int) -> tuple[Integers, Integers]:
-        """The ids with some of them hidden, and the places of those, in order."""
+    def hide(self, ids: Integers, example: int, draw: int, due: int | None = None) -> tuple[Integers, Integers]:
+        """The ids with some of them hidden, and the places of those, in order; `due` is their number, if known."""
         source = np.random.Generator(np.random.Philox(np.random.SeedSequence([draw, example])))
         free = np.flatnonzero(~np.isin(ids, list(self.special)))
-        places = self._chosen(ids, free, source)
+        places = self._chosen(ids, free, source, min(self.count(len(free)) if due is None else due, len(free)))
         hidden = ids.copy()
         fate = source.random(len(places))
         hidden[places[fate < MASKED]] = self.mask
@@ -42,8 +42,7 @@ class Masks:
         hidden[swapped] = self._any(source, len(swapped))
         return hidden, places
 
-    def _chosen(self, ids: Integers, free: Integers, source: np.random.Generator) -> Integers:
-        due = self.count(len(free))
+    def _chosen(self, ids: Integers, free: Integers, source: np.random.Generator, due: int) -> Integers:
         if self.whole is None:
             return np.sort(source.permutation(free)[:due])
         begins = np.ones(len(free), dtype=bool)
