@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -51,12 +52,27 @@ def _executor(stage: Stage, logs: Path, on: On, workers: int) -> Any:
     if on == "ray":
         from datatrove.executor import RayPipelineExecutor
 
-        return RayPipelineExecutor(**given, workers=workers)
+        _reach_ray()
+        return RayPipelineExecutor(**given, workers=workers, mem_per_cpu_gb=1)
     from datatrove.executor import SlurmPipelineExecutor
 
     return SlurmPipelineExecutor(
         **given, workers=workers, time="24:00:00", partition="cpu", job_name=f"prepare-{stage.name}"
     )
+
+
+def _reach_ray() -> None:
+    """Join the cluster that RAY_ADDRESS names; without one, begin a Ray of this machine alone, on loopback."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    import ray
+
+    if ray.is_initialized():
+        return
+    quiet: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
+    if address := os.environ.get("RAY_ADDRESS"):
+        ray.init(address=address, **quiet)
+    else:
+        ray.init(include_dashboard=False, _node_ip_address="127.0.0.1", **quiet)
 
 
 @contextmanager

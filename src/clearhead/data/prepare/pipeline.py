@@ -10,7 +10,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +75,8 @@ def prepare(
     heard: Callable[[str, int, int], object] = lambda stage, done, tasks: None,
 ) -> Summary:
     """Make a folder of shards, or go on with one that was begun; `heard` is told of every task that ends."""
+    corpus, target = corpus.absolute(), target.absolute()  # a worker may stand elsewhere
+    settings = replace(settings, tokenizer=str(Path(settings.tokenizer).absolute()))
     words = Tokenizer.load(settings.tokenizer)
     files = files_of(corpus)
     runs = tasks_of(files, settings.task_bytes)
