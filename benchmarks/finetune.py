@@ -100,8 +100,8 @@ def our_rate(name: str, task: Any, columns: Any, dtype: str, folder: str) -> flo
     model = open_folder(MODEL_DIR, head=kind, labels=labels).model
     settings = Training(steps=10**6, batch_examples=BATCH[name], dtype=dtype, optimiser=Optimiser(lr=5e-5))  # type: ignore[arg-type]
     job = Job(task, model, columns, settings, 1, Path())
-    optimiser, batches = make_optimiser(model, settings.optimiser), batches_of(job.lengths, settings, 1)
-    steps, stop, ranks = len(job.lengths) // BATCH[name], Stop(), Ranks()
+    optimiser, batches = make_optimiser(model, settings.optimiser), batches_of(job.task, job.columns, settings, 1)
+    steps, stop, ranks = len(job.task.lengths(job.columns)) // BATCH[name], Stop(), Ranks()
     begin = time.perf_counter()
     with kept():
         for number in range(steps):

@@ -22,7 +22,7 @@ def test_what_goes_in_comes_out(examples, data):
     column = Ragged.of(examples)
     assert len(column) == len(examples)
     assert lists(column) == examples
-    assert column.lengths.tolist() == list(map(len, examples))
+    assert column.lengths().tolist() == list(map(len, examples))
     some = data.draw(st.lists(st.integers(0, len(examples) - 1), max_size=20) if examples else st.just([]))
     ids, sizes = column.take(np.array(some, dtype=np.int64))
     assert ids.dtype == np.int64

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clearhead.data.shards import Block, Shards, packed, write_shard
+from clearhead.data.shards import SIZES, Block, Shards, Stretch, packed, size_of, write_shard
 from clearhead.files import write_manifest
 
 DOCUMENTS = st.lists(st.lists(st.lists(st.integers(0, 2**17), max_size=30), max_size=6), max_size=12)
@@ -70,14 +70,26 @@ def test_shards_are_read_anywhere_and_checked(tmp_path):
     names = []
     for number, part in enumerate((blocks[:20], blocks[20:21], [], blocks[21:])):
         name = f"shard-{number}.array_record"
-        assert write_shard(folder / name, part)[:2] == (len(part), sum(len(b.tokens) for b in part))
+        sizes = write_shard(folder / name, part)
+        assert sizes.tolist() == [[len(b.tokens), len(b.sentences), len(b.documents)] for b in part]
+        (folder / name).with_suffix(SIZES).write_bytes(sizes.tobytes())
         names.append((name, len(part)))
-    write_manifest(folder, {"blocks": names, "block": 7})
+    write_manifest(folder, {"blocks": names, "block": 7, "tokenizer": {"vocabulary": "a hash"}})
     shards = Shards(folder)
     assert len(shards) == len(blocks) and shards.size == 7
     order = np.random.default_rng(0).permutation(len(blocks)).tolist()
     for i, block in zip(order, shards.take(order), strict=True):
         np.testing.assert_array_equal(block.tokens, blocks[i].tokens)
+    assert shards.sizes(order)[:, 0].tolist() == [len(blocks[i].tokens) for i in order]
+    columns = Stretch(shards, 10, 30).columns()
+    chosen = np.array([12, 3, 29])
+    for name, part in (("ids", "tokens"), ("ends", "sentences"), ("starts", "starts")):
+        taken, lengths = columns[name].take(chosen)
+        each = [getattr(blocks[10 + i], part) for i in chosen]
+        np.testing.assert_array_equal(taken, np.concatenate(each))
+        assert lengths.tolist() == columns[name].lengths(chosen).tolist() == [len(one) for one in each]
+    assert len(columns["ids"]) == 30 and size_of(columns) == 7
+    assert len(Shards(folder, folder)) == 2 * len(blocks)
     with pytest.raises(IndexError, match="there is no block"):
         shards[len(blocks)]
     path = folder / names[0][0]

@@ -91,7 +91,7 @@ def test_nothing_is_updated_and_step_and_batch_are_told(run, tmp_path, monkeypat
             fit(job)
         case = f"{value} in {place} {poisoning.where} at step {at + 1}"
         assert bits(job.model, poisoning.optimiser) == poisoning.before, case
-        batches = Batches(job.lengths, job.settings.batch_tokens, job.seed)
+        batches = Batches(job.task.lengths(job.columns), job.settings.batch_tokens, job.seed)
         epoch, i = batches.place(at)
         examples = len(batches.batch(epoch, i))
         says = f"of step {at + 1} is not finite (epoch {epoch}, batch {i}: {examples} examples"

@@ -11,7 +11,7 @@ import torch
 from clearhead.data import read_rows
 from clearhead.models import build
 from clearhead.models.store import Opened, save_folder
-from clearhead.tasks import Masked
+from clearhead.tasks import Masked, Settings
 from clearhead.text import train_tokenizer
 
 WORDS = ["the", "old", "house", "stood", "near", "a", "river", "and", "people", "went", "there", "often", "to", "see"]
@@ -32,7 +32,7 @@ def corpus(tmp_path_factory):
 
 
 def task_of(corpus, **settings):
-    task = Masked(corpus[2], max_len=24, **settings)
+    task = Masked(corpus[2], Settings(max_len=24, **settings))
     return task, task.encode(read_rows({"text": corpus[0] / "text.txt"}))[0]
 
 
@@ -40,7 +40,7 @@ def test_documents_are_read_whole_in_stretches_of_their_own(corpus):
     task, columns = task_of(corpus)
     said = [corpus[2].decode(columns["ids"].take(np.array([i]))[0]) for i in range(len(columns["ids"]))]
     assert "".join(" ".join(said).split()).lower() == "".join(" ".join(corpus[1]).split()).lower()
-    assert (columns["ids"].lengths <= 22).all() and (task.lengths(columns) <= 24).all()
+    assert (columns["ids"].lengths() <= 22).all() and (task.lengths(columns) <= 24).all()
 
 
 @pytest.mark.parametrize("pairs", ["none", "next", "order"])
@@ -50,7 +50,7 @@ def test_what_is_hidden_is_what_is_asked_for(corpus, pairs):
     batch = task.collate(columns, examples, 3)
     assert batch.labels.shape[1] == task.counts(columns).sum()
     if pairs == "none":
-        whole = [task._framed(columns, i, 3)[0] for i in examples]
+        whole = [one.ids for _, one in task.passages.each(columns, examples, 3)]
         np.testing.assert_array_equal(np.concatenate(whole)[batch.labels[0]], batch.labels[1])
     again = task.collate(columns, examples[::-1].copy(), 3)  # another batch, the same examples
     sizes = np.array(batch.layout.sizes)
@@ -68,8 +68,8 @@ def test_pairs_are_what_they_are_said_to_be(corpus):
     for pairs in ("next", "order"):
         task, columns = task_of(corpus, pairs=pairs)
         kinds = []
-        for i in range(len(columns["ids"])):
-            ids, segment, kind = task._framed(columns, i, 1)
+        for i, one in task.passages.each(columns, np.arange(len(columns["ids"])), 1):
+            ids, segment, (kind,) = one.ids, one.segments, one.follows
             own = columns["ids"].take(np.array([i]))[0]
             a, b = ids[segment == 0][1:-1], ids[segment == 1][:-1]
             assert ids[0] == words.bos_id and ids[-1] == words.eos_id and len(ids) <= 24
@@ -81,22 +81,26 @@ def test_pairs_are_what_they_are_said_to_be(corpus):
         assert 0.25 < np.mean(kinds) < 0.75
 
 
-@pytest.mark.parametrize("pairs", ["none", "next"])
-def test_the_loss_is_that_of_transformers(corpus, pairs, tmp_path):
+FAMILIES = [("bert", "none"), ("bert", "next"), ("albert", "order"), ("albert", "none"), ("roberta", "none")]
+
+
+@pytest.mark.parametrize(("family", "pairs"), FAMILIES)
+def test_the_loss_is_that_of_transformers(corpus, family, pairs, tmp_path):
     transformers = pytest.importorskip("transformers")
-    task, columns = task_of(corpus, pairs=pairs)
-    config = task.config({"size": "tiny", "num_layers": 2, "dropout": 0.0})
+    words = train_tokenizer(corpus[0] / "text.txt", template=family, vocab_size=300 if family == "roberta" else 90)
+    task, columns = task_of((corpus[0], corpus[1], words), pairs=pairs, family=family)
+    config = task.config({"family": family, "size": "tiny", "num_layers": 2, "dropout": 0.0})
     torch.manual_seed(0)
     model = build(config).eval()
-    family, architecture = task.layout(config)
-    raw = family.write(config, architecture, {})
-    save_folder(Opened(model, config, family, architecture, raw, corpus[2], {}), tmp_path / "model")
+    made, architecture = task.layout(config)
+    raw = made.write(config, architecture, {})
+    save_folder(Opened(model, config, made, architecture, raw, words, {}), tmp_path / "model")
     theirs = getattr(transformers, architecture).from_pretrained(tmp_path / "model").eval()
     examples = np.arange(6)
     batch = task.collate(columns, examples, 1)
     with torch.no_grad():
-        ours = task.loss(model, batch)
-        total, at = 0.0, 0
+        ours, measured = task.measured(model, batch)
+        total, right, at = 0.0, 0, 0
         for n, size in enumerate(batch.layout.sizes):
             labels = torch.full((size,), -100)
             here = (batch.labels[0] >= at) & (batch.labels[0] < at + size)
@@ -107,10 +111,17 @@ def test_the_loss_is_that_of_transformers(corpus, pairs, tmp_path):
             said = theirs(**given)
             scores = said.logits if pairs == "none" else said.prediction_logits
             total += float(torch.nn.functional.cross_entropy(scores[0], labels, reduction="sum"))
+            right += int((scores[0].argmax(1) == labels).sum())
             if pairs != "none":
                 share = batch.labels.shape[1] / len(examples)
-                total += share * float(
-                    torch.nn.functional.cross_entropy(said.seq_relationship_logits, batch.owners[n : n + 1])
-                )
+                follows = said.seq_relationship_logits if family == "bert" else said.sop_logits
+                total += share * float(torch.nn.functional.cross_entropy(follows, batch.owners[n : n + 1]))
             at += size
     assert float(ours) == pytest.approx(total, rel=1e-5)
+    assert float(task.loss(model, batch)) == pytest.approx(total, rel=1e-5)
+    assert measured["accuracy"] == (100.0 * right, batch.labels.shape[1])
+
+
+def test_a_family_that_is_none_is_named(corpus):
+    with pytest.raises(ValueError, match=r"'robberta'.*roberta"):
+        task_of(corpus)[0].config({"family": "robberta"})

@@ -62,8 +62,8 @@ def test_long_pairs_are_left_out_and_told(task):
     assert [str(out) for out in left] == [
         "2 of 4 examples were left out: a side has more than 10 tokens (data.max_len)"
     ]
-    assert columns["source"].lengths.tolist() == [3, 10]
-    assert columns["target"].lengths.tolist() == [2, 10]
+    assert columns["source"].lengths().tolist() == [3, 10]
+    assert columns["target"].lengths().tolist() == [2, 10]
     assert task.encode(pairs(("a", "b")))[1] == []
 
 

@@ -7,7 +7,7 @@ import time
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -54,12 +54,10 @@ def prepare(
         raise ValueError(f"--split {split}: file, line or blank")
     if find_spec("datatrove") is None or find_spec("array_record") is None:
         raise ValueError("preparing a corpus takes an extra: pip install 'clearhead[cluster]'")
-    from clearhead.data.prepare.executors import On
     from clearhead.data.prepare.pipeline import Prepare
     from clearhead.data.prepare.pipeline import prepare as run
-    from clearhead.data.prepare.sources import Split
 
-    settings = Prepare(tokenizer, block, cast("Split", split), text, language, tuple(quality or ()), dedup)
+    settings = Prepare(tokenizer, block, split, text, language, tuple(quality or ()), dedup)
     begin = time.perf_counter()
     with Progress(
         TextColumn("{task.description:8}"), BarColumn(), MofNCompleteColumn(), TextColumn("tasks"), TimeElapsedColumn(),
@@ -72,7 +70,7 @@ def prepare(
                 bars[stage] = progress.add_task(stage, total=tasks)
             progress.update(bars[stage], completed=done)  # type: ignore[arg-type]
 
-        found = run(corpus, shards, settings, on=cast("On", on), workers=workers, heard=heard)
+        found = run(corpus, shards, settings, on=on, workers=workers, heard=heard)
     seconds = time.perf_counter() - begin
     if as_json:
         typer.echo(json.dumps({**asdict(found), "seconds": round(seconds, 2)}))

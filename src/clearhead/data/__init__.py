@@ -1,8 +1,8 @@
 """Data: the files people have as rows of text, named data sets, tokens on disk, and the order they are read in."""
 
-from clearhead.data.batches import Batches, Integers, divide
+from clearhead.data.batches import Batches, Evenly, Integers, divide
 from clearhead.data.catalogue import SETS, DataSet, RemoteFile
-from clearhead.data.ragged import Columns, Ragged, open_columns, save_columns
+from clearhead.data.ragged import Column, Columns, Held, Ragged, open_columns, save_columns
 from clearhead.data.readers import columns_of, read_rows
 from clearhead.data.rows import Bad, Row, Rows
 from clearhead.data.sets import data_home, fetch, locate, take
@@ -11,8 +11,11 @@ __all__ = [
     "SETS",
     "Bad",
     "Batches",
+    "Column",
     "Columns",
     "DataSet",
+    "Evenly",
+    "Held",
     "Integers",
     "Ragged",
     "RemoteFile",

@@ -78,13 +78,49 @@ class Batches:
         return kept[1], kept[2]
 
 
-def shuffle(count: int, seed: int, epoch: int) -> Integers:
-    """The numbers below `count` in the order that belongs to this seed and epoch."""
+@dataclass(frozen=True, eq=False)
+class Evenly:
+    """Examples in batches of `size` of them, in another order every epoch; the rest joins the last as in `Batches`.
+
+    Only the order of the batch that is asked for is computed: a batch of a trillion examples' costs no more than one of
+    a hundred's.
+    """
+
+    count: int
+    size: int
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise ValueError("there are no examples to make batches of")
+        if self.size < 1:
+            raise ValueError(f"a batch of {self.size} examples: it must hold at least 1")
+
+    def __len__(self) -> int:
+        """Batches of one epoch."""
+        return max(1, min(round(self.count / self.size), (self.count - 1) // self.size + 1))
+
+    def place(self, step: int) -> tuple[int, int]:
+        """Epoch and batch of a step, both from 0."""
+        return divmod(step, len(self))
+
+    def batch(self, epoch: int, i: int) -> Integers:
+        """The examples of one batch, in order."""
+        if not 0 <= i < len(self):
+            raise ValueError(f"there is no batch {i}: an epoch has {len(self)}")
+        last = self.count if i == len(self) - 1 else (i + 1) * self.size
+        return shuffle(self.count, self.seed, epoch, range(i * self.size, last))
+
+
+def shuffle(count: int, seed: int, epoch: int, places: range | None = None) -> Integers:
+    """The numbers below `count` in the order that belongs to this seed and epoch; or those at these places of it."""
+    places = range(count) if places is None else places
     key = int(np.random.SeedSequence([seed, epoch]).generate_state(1)[0])
     if count == 1:
-        return np.zeros(1, dtype=np.int64)
+        return np.zeros(len(places), dtype=np.int64)
     place = _index_shuffle()
-    return np.fromiter((place(j, max_index=count - 1, seed=key, rounds=4) for j in range(count)), np.int64, count)
+    found = (place(j, max_index=count - 1, seed=key, rounds=4) for j in places)
+    return np.fromiter(found, np.int64, len(places))
 
 
 def divide(lengths: Sequence[int] | Integers, parts: int) -> list[slice]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -38,24 +38,39 @@ class Ragged:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    @property
-    def lengths(self) -> Integers:
-        """Tokens of each example."""
-        return np.diff(self.offsets)
+    def lengths(self, examples: Integers | None = None) -> Integers:
+        """Tokens of these examples; without any, of all."""
+        return np.diff(self.offsets) if examples is None else self.offsets[examples + 1] - self.offsets[examples]
 
     def take(self, examples: Integers) -> tuple[Integers, Integers]:
         """The tokens of these examples one after another, (N,), and their lengths."""
-        starts, sizes = self.offsets[examples], self.offsets[examples + 1] - self.offsets[examples]
+        starts, sizes = self.offsets[examples], self.lengths(examples)
         shift = np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
         taken = self.ids[np.arange(len(shift)) + shift]
         return taken if taken.dtype.kind == "f" else taken.astype(np.int64), sizes
 
 
-Columns = Mapping[str, Ragged]
+class Column(Protocol):
+    """One list of whole numbers for each example, wherever they are kept."""
+
+    def __len__(self) -> int: ...
+
+    def lengths(self, examples: Integers | None = None) -> Integers:
+        """How many numbers these examples have; without any, all."""
+        ...
+
+    def take(self, examples: Integers) -> tuple[Integers, Integers]:
+        """The numbers of these examples one after another, and their lengths."""
+        ...
+
+
+Columns = Mapping[str, Column]
 """Examples of several columns, such as a source and a target."""
+Held = Mapping[str, Ragged]
+"""Columns that are at hand."""
 
 
-def save_columns(columns: Columns, folder: Path, facts: Mapping[str, Any]) -> None:
+def save_columns(columns: Held, folder: Path, facts: Mapping[str, Any]) -> None:
     """Write the columns to a new folder, whole or not at all."""
     with new_folder(folder) as target:
         for name, column in columns.items():
@@ -64,7 +79,7 @@ def save_columns(columns: Columns, folder: Path, facts: Mapping[str, Any]) -> No
         write_manifest(target, {**facts, "columns": list(columns)})
 
 
-def open_columns(folder: Path) -> tuple[Columns, Mapping[str, Any]]:
+def open_columns(folder: Path) -> tuple[Held, Mapping[str, Any]]:
     """Columns that `save_columns` wrote, mapped from disk, and the facts that were kept with them."""
     verify(folder)
     facts = read_manifest(folder).facts

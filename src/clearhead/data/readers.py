@@ -16,7 +16,7 @@ from clearhead.data.parallel import parallel_rows, plain_rows, text_files
 from clearhead.data.records import json_names, json_records, parquet_names, parquet_records
 from clearhead.data.rows import Bad, Fault, Row, Rows
 from clearhead.data.spans import span_rows
-from clearhead.data.squad import NAMES, squad_rows
+from clearhead.data.squad import NAMES, paragraph_rows, squad_rows
 
 DELIMITED = {".tsv": tsv, ".csv": comma, ".txt": tsv}  # a .txt that is a table has tabs
 TABLES = (".tsv", ".csv", ".jsonl", ".parquet")
@@ -27,13 +27,13 @@ ARCHIVES = {".zip", ".tar", ".bz2", ".zst", ".7z"}
 def read_rows(source: Mapping[str, Path] | Path, columns: Mapping[str, str] | None = None) -> Rows:
     """The rows of parallel text, of plain text, or of a table; each time they are gone through, the files are read.
 
-    `source` is a file for each column ({"source": ..., "target": ...}: line n belongs to line n), one text file or a
-    folder of .txt files ({"text": ...}), or the path of a table: .tsv, .csv, .jsonl, .parquet. All but Parquet may
-    end in .gz or .xz. `columns` maps our names to those of the table; numbers ("1", "2") for a TSV or CSV file whose
-    first line is no header; "label" (or "coarse", up to a colon) and "text" for a .txt file whose lines begin with
-    their label; None for every column under its own name. "words" and "tags" are columns of a CoNLL file, by number or,
-    of CoNLL-U, by name, or both "spans" for marked text (doccano, Prodigy, Label Studio, brat); any other .json file is
-    SQuAD's, with a question, its context and answers a row.
+    `source` is a file for each column ({"source": ..., "target": ...}: line n belongs to line n), one text file, a
+    folder of .txt files or SQuAD's JSON for its paragraphs ({"text": ...}), or the path of a table: .tsv, .csv, .jsonl,
+    .parquet. All but Parquet may end in .gz or .xz. `columns` maps our names to those of the table; numbers ("1", "2")
+    for a TSV or CSV file whose first line is no header; "label" (or "coarse", up to a colon) and "text" for a .txt file
+    whose lines begin with their label; None for every column under its own name. "words" and "tags" are columns of a
+    CoNLL file, by number or, of CoNLL-U, by name, or both "spans" for marked text (doccano, Prodigy, Label Studio,
+    brat); any other .json file is SQuAD's, with a question, its context and answers a row.
 
     A row that cannot be used (not UTF-8, an empty value, the wrong number of columns, broken JSON, over 1 MiB) is
     left out and counted: see `Rows.report`. What makes the whole file doubtful is a ValueError.
@@ -93,6 +93,8 @@ def _text(files: Mapping[str, Path]) -> partial[Iterator[Row | Bad]]:
     if len(files) > 1:
         return partial(parallel_rows, dict(files))
     ((name, path),) = files.items()
+    if ends_with(path, ".json"):
+        return partial(paragraph_rows, name, path)
     return partial(plain_rows, name, text_files(path) if path.is_dir() else [path])
 
 

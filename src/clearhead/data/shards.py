@@ -8,21 +8,22 @@ SHA-256 and the number of blocks of each; any block is read without those before
 from __future__ import annotations
 
 import struct
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from clearhead.files import read_manifest, verify
+from clearhead.data.batches import Integers
+from clearhead.data.ragged import Columns
+from clearhead.files import inside, read_manifest, verify
 
-Integers = npt.NDArray[np.int64]
+Sizes = npt.NDArray[np.uint32]
 
+SIZES = ".sizes"  # ends the name of the file beside a shard
 FORMAT = 1
 _HEAD = struct.Struct("<BBxxIII")  # format, bytes of a token, then how many tokens, sentences and documents
 
@@ -100,65 +101,143 @@ def packed(documents: Iterable[Sequence[Sequence[int]]], size: int) -> Iterator[
         yield block()
 
 
-def write_shard(path: Path, blocks: Iterable[Block]) -> tuple[int, int, int]:
-    """Write blocks to a shard; returns how many there were, their tokens and their sentences.
-
-    The same blocks give the same bytes.
-    """
+def write_shard(path: Path, blocks: Iterable[Block]) -> Sizes:
+    """Write blocks to a shard; returns the tokens, sentences and documents of each. The same blocks, the same bytes."""
     from array_record.python.array_record_module import ArrayRecordWriter
 
     writer = ArrayRecordWriter(str(path), "group_size:1,zstd:3")
-    count = tokens = sentences = 0
+    sizes: list[tuple[int, int, int]] = []
     try:
         for block in blocks:
             writer.write(block.to_bytes())
-            count, tokens, sentences = count + 1, tokens + len(block.tokens), sentences + len(block.sentences)
+            sizes.append((len(block.tokens), len(block.sentences), len(block.documents)))
     finally:
         writer.close()
-    return count, tokens, sentences
+    return np.array(sizes, dtype="<u4").reshape(-1, 3)
 
 
 class Shards(Sequence[Block]):
-    """The blocks of a folder of shards, one after another, each read when it is asked for."""
+    """The blocks of folders of shards, one after another, each read when it is asked for.
 
-    def __init__(self, folder: str | Path, *, check: bool = True) -> None:
-        self.folder = Path(folder)
-        manifest = verify(self.folder) if check else read_manifest(self.folder)
-        self.facts: dict[str, Any] = dict(manifest.facts)
-        if "blocks" not in self.facts:
-            raise ValueError(f"{self.folder} holds no shards: `clearhead prepare` makes them")
-        self.names = [name for name, _ in self.facts["blocks"]]
-        self._behind = list(accumulate(count for _, count in self.facts["blocks"]))
+    Beside each shard stands how many tokens, sentences and documents its blocks have, which is mapped, not read.
+    """
+
+    def __init__(self, *folders: str | Path, check: bool = True) -> None:
+        self.folders = [Path(folder) for folder in folders]
+        self._paths: list[Path] = []
+        self._behind: list[int] = []
         self._readers: dict[int, Any] = {}
+        self._tables: dict[int, Sizes] = {}
+        sizes: list[int] = []
+        for folder in self.folders:
+            manifest = verify(folder) if check else read_manifest(folder)
+            if "blocks" not in manifest.facts:
+                raise ValueError(f"{folder} holds no shards: `clearhead prepare` makes them")
+            self._add(folder, manifest.facts)
+            sizes.append(int(manifest.facts["block"]))
+        self.size = max(sizes)  # the most tokens of a block
+
+    def _add(self, folder: Path, facts: Mapping[str, Any]) -> None:
+        words: dict[str, str] = facts["tokenizer"]
+        if self._behind and words != self.tokenizer:
+            raise ValueError(f"{folder} was prepared with another tokenizer than {self.folders[0]}: read them apart")
+        self.tokenizer = words  # its fingerprint
+        for name, count in facts["blocks"]:
+            self._paths.append(inside(folder, name))
+            self._behind.append(count + (self._behind[-1] if self._behind else 0))
 
     def __len__(self) -> int:
         return self._behind[-1] if self._behind else 0
 
-    @cached_property
-    def size(self) -> int:
-        """The most tokens of a block."""
-        return int(self.facts["block"])
-
     def __getitem__(self, i: int) -> Block:  # type: ignore[override]
         return self.take([i])[0]
 
-    def take(self, wanted: Sequence[int]) -> list[Block]:
+    def take(self, wanted: Sequence[int] | Integers) -> list[Block]:
         """The blocks with these numbers, in this order."""
         found: dict[int, Block] = {}
-        by_shard: dict[int, list[int]] = {}
-        for i in wanted:
-            if not 0 <= i < len(self):
-                raise IndexError(f"there is no block {i}: the shards have {len(self):,}")
-            by_shard.setdefault(bisect_right(self._behind, i), []).append(i)
-        for shard, numbers in by_shard.items():
-            first = self._behind[shard - 1] if shard else 0
-            for i, data in zip(numbers, self._reader(shard).read([i - first for i in numbers]), strict=True):
-                found[i] = Block.from_bytes(data)
-        return [found[i] for i in wanted]
+        for shard, places, inner in self._by_shard(wanted):
+            for place, data in zip(places.tolist(), self._reader(shard).read(inner.tolist()), strict=True):
+                found[place] = Block.from_bytes(data)
+        return [found[place] for place in range(len(wanted))]
+
+    def sizes(self, wanted: Sequence[int] | Integers) -> Integers:
+        """Tokens, sentences and documents of the blocks with these numbers, (n, 3)."""
+        found = np.zeros((len(wanted), 3), dtype=np.int64)
+        for shard, places, inner in self._by_shard(wanted):
+            found[places] = self._table(shard)[inner]
+        return found
+
+    def _by_shard(self, wanted: Sequence[int] | Integers) -> Iterator[tuple[int, Integers, Integers]]:
+        """A shard, which of the wanted blocks are in it, and their numbers there."""
+        numbers = np.asarray(wanted, dtype=np.int64)
+        if len(bad := numbers[(numbers < 0) | (numbers >= len(self))]):
+            raise IndexError(f"there is no block {bad[0]}: the shards have {len(self):,}")
+        shards = np.searchsorted(self._behind, numbers, side="right")
+        for shard in np.unique(shards).tolist():
+            places = np.flatnonzero(shards == shard)
+            yield shard, places, numbers[places] - (self._behind[shard - 1] if shard else 0)
+
+    def _table(self, shard: int) -> Sizes:
+        if shard not in self._tables:
+            path = self._paths[shard].with_suffix(SIZES)
+            self._tables[shard] = np.memmap(path, "<u4", "r").reshape(-1, 3)
+        return self._tables[shard]
 
     def _reader(self, shard: int) -> Any:
         if shard not in self._readers:
             from array_record.python.array_record_module import ArrayRecordReader
 
-            self._readers[shard] = ArrayRecordReader(str(self.folder / self.names[shard]))
+            self._readers[shard] = ArrayRecordReader(str(self._paths[shard]))
         return self._readers[shard]
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """Some blocks of shards, from `first` on: what a run trains on, or what it keeps aside. An example is a block."""
+
+    shards: Shards
+    first: int
+    count: int
+
+    def columns(self) -> Columns:
+        """Tokens, the ends of sentences and the starts of documents, as a task reads them."""
+        return {name: _Part(self, place) for place, name in enumerate(PARTS)}
+
+    def blocks(self, examples: Integers) -> list[Block]:
+        """The blocks of these examples; those of the last call are at hand, as one column after another is read."""
+        kept = self.__dict__.get("_kept")
+        key = examples.tobytes()
+        if kept is None or kept[0] != key:
+            kept = key, self.shards.take(examples + self.first)
+            self.__dict__["_kept"] = kept
+        return kept[1]
+
+
+PARTS = ("ids", "ends", "starts")
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """One column of a stretch of blocks."""
+
+    stretch: Stretch
+    place: int  # in PARTS, and among the sizes of a block
+
+    def __len__(self) -> int:
+        return self.stretch.count
+
+    def lengths(self, examples: Integers | None = None) -> Integers:
+        """How many there are in these blocks; without any, in all."""
+        wanted = np.arange(self.stretch.count) if examples is None else examples
+        return self.stretch.shards.sizes(wanted + self.stretch.first)[:, self.place]
+
+    def take(self, examples: Integers) -> tuple[Integers, Integers]:
+        """Those of these blocks one after another, and how many each has."""
+        parts = [(block.tokens, block.sentences, block.starts)[self.place] for block in self.stretch.blocks(examples)]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *parts]), np.array([len(p) for p in parts], dtype=np.int64)
+
+
+def size_of(columns: Columns) -> int | None:
+    """The most tokens of a block, where the columns are those of shards."""
+    column = columns.get("ids")
+    return column.stretch.shards.size if isinstance(column, _Part) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import islice
 
 import numpy as np
@@ -11,6 +11,11 @@ import numpy as np
 from clearhead.data.rows import Bad, Row, Rows
 
 Of = Callable[[Row], Hashable]
+
+
+def after_one_another(parts: Sequence[Rows]) -> Rows:
+    """The rows of several sources, one source after another."""
+    return Rows(lambda: (row for rows in parts for row in rows.raw()))
 
 
 def first_rows(rows: Rows, held: int) -> tuple[Rows, Rows]:

@@ -28,6 +28,19 @@ def squad_rows(path: Path) -> Iterator[Row | Bad]:
                 yield Bad(file, number, found) if isinstance(found, str) else Row(found, file, number)
 
 
+def paragraph_rows(name: str, path: Path) -> Iterator[Row | Bad]:
+    """The paragraphs themselves, each once, in the order of the file."""
+    number = 0
+    for entry in _entries(path):
+        for paragraph in _list(entry, "paragraphs"):
+            number += 1
+            text = paragraph.get("context") if isinstance(paragraph, dict) else None
+            if isinstance(text, str) and text.strip():
+                yield Row({name: text}, str(path), number)
+            else:
+                yield Bad(str(path), number, "no context")
+
+
 def _row(asked: Any, context: Any) -> dict[str, Any] | str:
     """A question's values, or why it cannot be used."""
     if not isinstance(context, str) or not context.strip():

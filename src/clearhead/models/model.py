@@ -20,6 +20,7 @@ class ModelConfig:
     decoder: TransformerConfig | RecurrentConfig | None = None
     head: HeadConfig | None = None
     shared_embedding: bool = True  # one table of token vectors for the two (Vaswani et al. 2017, section 3.4)
+    generator: ModelConfig | None = None  # a small model that an encoder is trained beside (ELECTRA); it shares tables
 
     def __post_init__(self) -> None:
         if self.encoder is None and self.decoder is None:
@@ -69,6 +70,7 @@ class Model(nn.Module):
         self.encoder = encoder
         self.decoder = decoder
         self.head = head
+        self.generator: Model | None = None
 
     def states(
         self,
@@ -100,9 +102,14 @@ class Model(nn.Module):
         *,
         segments: Tensor | None = None,
         cache: Cache | None = None,
+        places: Tensor | None = None,
     ) -> Tensor:
-        """Ids (N,) of the sequences in `layout`; an encoder-decoder takes the target's as well."""
+        """Ids (N,) of the sequences in `layout`; an encoder-decoder takes the target's as well.
+
+        With `places` a head that reads tokens one by one answers at these tokens alone.
+        """
         x = self.states(ids, layout, target, target_layout, segments=segments, cache=cache)
+        x = x if places is None else x.index_select(0, places)
         read = layout if target_layout is None else target_layout
         return x if self.head is None else self.head(x, read)
 
@@ -115,7 +122,21 @@ def build(config: ModelConfig) -> Model:
     last = encoder if decoder is None else decoder
     assert last is not None
     head = None if config.head is None else build_head(config.head, getattr(last.embedding, "tokens", None))  # type: ignore[arg-type]
-    return Model(encoder, decoder, head)
+    model = Model(encoder, decoder, head)
+    if config.generator is not None:
+        model.generator = _beside(model, config.generator)
+    return model
+
+
+def _beside(model: Model, config: ModelConfig) -> Model:
+    """A generator with the tables of tokens, positions and segments of a model (Clark et al. 2020, section 3.2)."""
+    made = build(config)
+    assert made.encoder is not None and model.encoder is not None
+    for name in ("tokens", "positions", "segments"):
+        setattr(made.encoder.embedding, name, getattr(model.encoder.embedding, name))
+    if config.head is not None and config.head.tied:
+        made.head.output.weight = model.encoder.embedding.tokens.weight  # type: ignore[union-attr]
+    return made
 
 
 def _encoder(config: ModelConfig) -> Stack | RecurrentEncoder | None:

@@ -56,6 +56,7 @@ class Opened:
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])  # what the manifest says of its origin
     fresh: tuple[str, ...] = ()  # parameters of the head that the folder did not hold: newly initialised
     unused: tuple[str, ...] = ()  # tensors of the folder that this architecture does not read
+    beside: Mapping[str, Opened] = field(default_factory=dict[str, "Opened"])  # models that were trained with it
 
     @property
     def words(self) -> Tokenizer:

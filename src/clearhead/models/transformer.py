@@ -224,6 +224,7 @@ def _check_count(name: str, value: object, least: int, most: int) -> None:
 
 PRESETS: dict[str, TransformerConfig] = {
     "tiny": TransformerConfig(vocab_size=8_000, width=128, num_layers=2, num_heads=4, hidden=512),
+    "mini": TransformerConfig(vocab_size=8_000, width=256, num_layers=4, num_heads=4, hidden=1024),
     "small": TransformerConfig(vocab_size=8_000, width=256, num_layers=3, num_heads=4, hidden=1024),
     "base": TransformerConfig(
         vocab_size=37_000, width=512, num_layers=6, num_heads=8, hidden=2048

@@ -6,6 +6,7 @@ from clearhead.tasks.language_model import LanguageModel
 from clearhead.tasks.masked import Masked
 from clearhead.tasks.pair import Pair
 from clearhead.tasks.qa import Answered, Qa, Span
+from clearhead.tasks.replaced import Replaced
 from clearhead.tasks.tag import Name, Tag, Tagged
 from clearhead.tasks.task import Batch, LeftOut, Settings, Task
 from clearhead.tasks.translate import Translate
@@ -14,6 +15,7 @@ TASKS = {
     "translate": Translate,
     "language_model": LanguageModel,
     "masked": Masked,
+    "replaced": Replaced,
     "classify": Classify,
     "pair": Pair,
     "tag": Tag,
@@ -22,5 +24,5 @@ TASKS = {
 
 __all__ = [
     "TASKS", "Answered", "Batch", "Classified", "Classify", "LanguageModel", "LeftOut", "Masked", "Name", "Pair", "Qa",
-    "Settings", "Span", "Tag", "Tagged", "Task", "Translate", "unknown",
+    "Replaced", "Settings", "Span", "Tag", "Tagged", "Task", "Translate", "unknown",
 ]  # fmt: skip

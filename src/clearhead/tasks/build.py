@@ -8,15 +8,26 @@ from typing import Any
 
 from clearhead.layers.recurrent import NETS
 from clearhead.models import PRESETS, HeadConfig, ModelConfig, TransformerConfig
+from clearhead.models.families import FAMILIES
 from clearhead.models.heads import POOLS, Kind
 from clearhead.models.recurrent import RecurrentConfig
 from clearhead.tasks.faults import unknown
+from clearhead.text import Tokenizer
 
 KINDS = ("transformer", "llama", *NETS)
 
 # What a Marian, a BERT, a GPT-2 and a Llama always are: a model is saved as one of them, and opened by `transformers`.
 MARIAN = {"positions": "halves", "scaled": True}
 BERT = {"positions": "learned", "embedding_norm": True, "num_segments": 2}
+SEGMENTS = {"roberta": 1, "bert": 2, "albert": 2, "electra": 2}
+ENCODERS: dict[str, dict[str, Any]] = {
+    name: {"positions": "learned", "embedding_norm": True, "num_segments": count} for name, count in SEGMENTS.items()
+}
+TEMPLATE = {name: "bert" if name == "electra" else name for name in ENCODERS}  # of the tokenizer that is learnt
+USUAL: dict[str, dict[str, Any]] = {
+    "albert": {"embedding_width": 128, "num_groups": 1, "activation": "gelu_tanh"},
+    "electra": {"embedding_width": 128},
+}
 GPT2 = {"positions": "learned", "norm_first": True, "activation": "gelu_tanh"}
 LLAMA = {
     "positions": "rotary", "norm": "rms", "norm_first": True, "activation": "silu", "gated": True, "bias": False,
@@ -67,16 +78,37 @@ def encoder_only(
     return replace(config, head=made)
 
 
-def encoder_of_words(settings: Mapping[str, Any], vocab_size: int, max_len: int, head: Kind) -> ModelConfig:
-    """An encoder that guesses words, as BERT is pre-trained."""
+def encoder_of_words(settings: Mapping[str, Any], tokenizer: Tokenizer, max_len: int, head: Kind) -> ModelConfig:
+    """An encoder that is pre-trained on words: a BERT, or one of its sons, by `family`."""
+    name = settings.get("family", "bert")
+    if name not in ENCODERS:
+        raise ValueError(f"model.family is {name!r}: {unknown(str(name), ENCODERS)}")
     if is_recurrent(settings) or settings.get("kind") == "llama":
         raise ValueError(f"model.kind is {settings['kind']!r}: hidden words are guessed by a transformer")
-    stack = _transformer(settings, {**BERT, "vocab_size": vocab_size, "max_len": max_len})
-    made = HeadConfig(
-        kind=head, width=stack.width, vocab_size=vocab_size, inner=stack.width, activation=stack.activation,
-        norm_eps=stack.norm_eps, dropout=stack.dropout if head == "pretraining" else 0.0,
+    told = {**USUAL.get(name, {}), **{key: value for key, value in settings.items() if key != "family"}}
+    given = {**ENCODERS[name], "vocab_size": tokenizer.vocab_size, "max_len": max_len}
+    if name == "roberta":
+        given["position_offset"] = (tokenizer.pad_id or 0) + 1  # its positions begin after its padding
+    stack = _transformer({"activation": "gelu", "norm_eps": 1e-12, **told}, given)
+    family = FAMILIES[name]
+    made = family.read(family.write(ModelConfig(encoder=stack), family.architecture({})), family.architecture({}, head))
+    return replace(made, encoder=stack)
+
+
+def generator_of(config: ModelConfig) -> ModelConfig:
+    """ELECTRA's generator: as deep as the model, a quarter as wide, with the same tables of tokens."""
+    stack = config.encoder
+    assert isinstance(stack, TransformerConfig)
+    heads = max(1, stack.num_heads // 4)
+    width = max(heads, stack.width // 4 // heads * heads)
+    table = stack.embedding_width or stack.width
+    small = replace(
+        stack, width=width, num_heads=heads, hidden=max(1, stack.hidden // 4),
+        embedding_width=None if table == width else table,
     )  # fmt: skip
-    return ModelConfig(encoder=stack, head=made)
+    family = FAMILIES["electra"]
+    words = family.architecture({}, "vocabulary")
+    return replace(family.read(family.write(ModelConfig(encoder=small), family.architecture({})), words), encoder=small)
 
 
 def check_pool(pool: Any, head: Kind) -> str:

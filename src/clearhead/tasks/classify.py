@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from clearhead.data import Columns, Integers, Ragged, Row, Rows
+from clearhead.data import Columns, Held, Integers, Ragged, Row, Rows
 from clearhead.models.heads import Kind
 from clearhead.models.heads import Sequence as SequenceHead
 from clearhead.models.model import Model
@@ -90,9 +90,9 @@ class Classify(Labelling):
         """Who reads texts in windows."""
         return Reader(self.tokenizer, self.settings.max_len, self.settings.segments and len(self.texts) > 1)
 
-    def encode(self, rows: Rows) -> tuple[Columns, list[LeftOut]]:
+    def encode(self, rows: Rows) -> tuple[Held, list[LeftOut]]:
         """Texts in windows, and what they are called; rows with a label nobody has learnt are left out, and told."""
-        parts: list[Columns] = []
+        parts: list[Held] = []
         labels: list[list[int] | list[float]] = []
         seen, strange, stream = 0, "", iter(rows)
         while chunk := list(islice(stream, CHUNK)):
@@ -119,17 +119,17 @@ class Classify(Labelling):
         """The column that its labels are in."""
         return next(name for name, kind in COLUMNS.items() if kind == self.labels.kind)
 
-    def read(self, texts: Sequence[Sequence[str]]) -> Columns:
+    def read(self, texts: Sequence[Sequence[str]]) -> Held:
         """Texts of a column each as windows."""
         return self.reader.read(*texts)
 
-    def lengths(self, columns: Columns) -> Integers:
+    def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
         """All tokens of all windows."""
-        return columns["ids"].lengths
+        return columns["ids"].lengths(examples)
 
-    def counts(self, columns: Columns) -> Integers:
+    def counts(self, columns: Columns, examples: Integers | None = None) -> Integers:
         """A text counts once."""
-        return np.ones(len(columns["ids"]), dtype=np.int64)
+        return np.ones(len(columns["ids"] if examples is None else examples), dtype=np.int64)
 
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
         """The windows of these texts, and their labels: (n,), of several (n, labels)."""

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clearhead.data import Columns, Integers, Ragged
+from clearhead.data import Columns, Held, Integers, Ragged
 from clearhead.tasks.task import Batch
 from clearhead.tasks.words import layout_of, tensor
 from clearhead.text import Tokenizer, Tokens
@@ -30,7 +30,7 @@ class Reader:
         """From the beginning of one window to the next."""
         return max(1, self.max_len * 3 // 4)
 
-    def read(self, texts: Sequence[str], seconds: Sequence[str] | None = None) -> Columns:
+    def read(self, texts: Sequence[str], seconds: Sequence[str] | None = None) -> Held:
         """A row for each text: the ids of its windows one after another, and how long each of them is."""
         parts = [
             self._some(texts[lo : lo + CHUNK], None if seconds is None else seconds[lo : lo + CHUNK])
@@ -38,7 +38,7 @@ class Reader:
         ]
         return joined(parts)
 
-    def _some(self, texts: Sequence[str], seconds: Sequence[str] | None) -> Columns:
+    def _some(self, texts: Sequence[str], seconds: Sequence[str] | None) -> Held:
         if seconds is not None:
             texts = self.halved(texts)
         tokens = self.tokenizer.windows(texts, seconds, max_len=self.max_len, stride=self.stride)
@@ -56,7 +56,7 @@ class Reader:
         return out
 
 
-def windows(tokens: Tokens, count: int, segments: bool) -> Columns:
+def windows(tokens: Tokens, count: int, segments: bool) -> Held:
     """Tokens of windows as columns with a row for each of `count` texts."""
     sizes = np.asarray(tokens.layout.sizes, dtype=np.int64)
     per_text = np.bincount(tokens.sources.numpy(), minlength=count)
@@ -70,7 +70,7 @@ def _small(ids: Integers) -> np.ndarray:
     return ids.astype(np.uint16 if ids.max(initial=0) < 2**16 else np.uint32)
 
 
-def joined(parts: Sequence[Columns]) -> dict[str, Ragged]:
+def joined(parts: Sequence[Held]) -> dict[str, Ragged]:
     """The rows of several parts, one after another; without any, a column without rows."""
     if not parts:
         return {"ids": Ragged.of([])}
@@ -78,7 +78,7 @@ def joined(parts: Sequence[Columns]) -> dict[str, Ragged]:
 
 
 def _after_one_another(parts: Sequence[Ragged]) -> Ragged:
-    sizes = np.concatenate([part.lengths for part in parts])
+    sizes = np.concatenate([part.lengths() for part in parts])
     return Ragged(
         np.concatenate([part.ids for part in parts]), np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from torch import Tensor, nn
 
-from clearhead.data import Columns, Integers, Ragged, Rows
+from clearhead.data import Columns, Held, Integers, Ragged, Rows
 from clearhead.data.readers import TABLES
 from clearhead.decode import generation_config
 from clearhead.models import ModelConfig
@@ -25,6 +25,7 @@ from clearhead.tasks.words import layout_of, loss_of_words, tensor
 from clearhead.text import Tokenizer
 
 LINES = 1000  # rows given to the tokenizer at a time
+NO_END = "this tokenizer has no end mark, without which no text ends: learn a new one"
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +34,7 @@ class LanguageModel:
     or, where it is given, of `stretch`.
 
     A stretch's last token is the first of the next, so that every token but the very first is predicted once. A row
-    ends with a line end; empty lines of a text file stay where they are.
+    ends with a line end; empty lines of a text file stay where they are. A block of shards is read by its documents.
     """
 
     tokenizer: Tokenizer
@@ -42,7 +43,7 @@ class LanguageModel:
     stretch: int | None = None
 
     name: ClassVar[str] = "language_model"
-    forms: ClassVar[tuple[tuple[str, ...], ...]] = (("text",),)
+    forms: ClassVar[tuple[tuple[str, ...], ...]] = (("text",), ("shards",))
     drawn: ClassVar[Any] = None
     template: ClassVar[str] = "gpt2"
     metrics: ClassVar[tuple[str, ...]] = ("loss", "perplexity")
@@ -62,7 +63,7 @@ class LanguageModel:
         """Words."""
         return "vocabulary", ()
 
-    def encode(self, rows: Rows) -> tuple[Columns, list[LeftOut]]:
+    def encode(self, rows: Rows) -> tuple[Held, list[LeftOut]]:
         """The rows as one stream, in stretches that overlap by one token."""
         stream, place = iter(rows), ("", 0)
         parts: list[Integers] = [np.zeros(0, dtype=np.int64)]
@@ -81,19 +82,43 @@ class LanguageModel:
         pieces = [ids[a:b] for a, b in zip(starts, ends, strict=True) if b - a > 1]
         return {"text": Ragged.of(pieces)}, []
 
-    def lengths(self, columns: Columns) -> Integers:
-        """The tokens that are read: all of a stretch but the last."""
-        return columns["text"].lengths - 1
+    def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
+        """The tokens that are read: all of a stretch but the last; of a block also the marks between its documents."""
+        if "starts" in columns:
+            return columns["ids"].lengths(examples) + columns["starts"].lengths(examples) - 1
+        return columns["text"].lengths(examples) - 1
 
-    def counts(self, columns: Columns) -> Integers:
-        """Every token but the first is predicted."""
-        return columns["text"].lengths - 1
+    def counts(self, columns: Columns, examples: Integers | None = None) -> Integers:
+        """Every token that is read predicts another."""
+        return self.lengths(columns, examples)
 
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
         """Stretches, and the same moved on by one."""
+        if "starts" in columns:
+            return self._blocks(columns, examples)
         ids, sizes = columns["text"].take(examples)
         ends = np.cumsum(sizes)
         return Batch(tensor(np.delete(ids, ends - 1)), layout_of(sizes - 1), tensor(np.delete(ids, ends - sizes)))
+
+    def _blocks(self, columns: Columns, examples: Integers) -> Batch:
+        """Documents of blocks, each a sequence behind the mark; all but the last of a block end with it too."""
+        mark = self.tokenizer.eos_id
+        if mark is None:
+            raise ValueError(NO_END)
+        (ids, sizes), (starts, counts) = columns["ids"].take(examples), columns["starts"].take(examples)
+        read: list[Integers] = [np.zeros(0, dtype=np.int64)]
+        due: list[Integers] = [np.zeros(0, dtype=np.int64)]
+        lengths: list[int] = []
+        firsts = np.split(starts, np.cumsum(counts)[:-1])
+        for block, begins in zip(np.split(ids, np.cumsum(sizes)[:-1]), firsts, strict=True):
+            for begin, end in pairwise([*begins.tolist(), len(block)]):
+                text = np.concatenate([[mark], block[begin:end], [mark][: end < len(block)]])
+                read.append(text[:-1])
+                due.append(text[1:])
+                whole, rest = divmod(len(text) - 1, self.max_len)
+                lengths += [self.max_len] * whole + [rest] * (rest > 0)
+        layout = layout_of(np.array(lengths, dtype=np.int64))
+        return Batch(tensor(np.concatenate(read)), layout, tensor(np.concatenate(due)))
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """-log p of the next tokens, summed; smoothed while training."""
@@ -119,7 +144,7 @@ class LanguageModel:
         """The mark that begins and ends a text."""
         mark = self.tokenizer.eos_id
         if mark is None:
-            raise ValueError("this tokenizer has no end mark, without which no text ends: learn a new one")
+            raise ValueError(NO_END)
         return generation_config("gpt2", eos=mark, pad=mark)
 
     def finished(self, opened: Opened, rows: Rows) -> tuple[Opened, dict[str, Any]]:

@@ -6,35 +6,28 @@ a stretch of another text in half of the time (BERT), "order" turns the two arou
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
-from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from clearhead.data import Columns, Integers, Ragged, Row, Rows
-from clearhead.data.readers import TABLES
-from clearhead.data.shards import packed
+from clearhead.data import Columns, Held, Integers, Rows
 from clearhead.layers import POOLINGS, word_loss
 from clearhead.models import Model, ModelConfig
 from clearhead.models.families import FAMILIES, Family
 from clearhead.models.heads import Kind, Pretraining, Vocabulary
 from clearhead.models.store import Opened
 from clearhead.tasks.build import encoder_of_words
-from clearhead.tasks.masking import Masks
+from clearhead.tasks.masking import Masks, masks_of
+from clearhead.tasks.passages import Passages
 from clearhead.tasks.task import Batch, LeftOut, Settings
 from clearhead.tasks.words import layout_of, tensor
-from clearhead.text import Tokenizer, sentences_of
-
-Pairs = Literal["none", "next", "order"]
-CHUNK = 200  # documents turned into tokens at once
-FOLLOWS, OTHER = 0, 1
+from clearhead.text import Tokenizer
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,16 +35,13 @@ class Masked:
     """Learn p(hidden word | all others), and whether two stretches belong together."""
 
     tokenizer: Tokenizer
-    max_len: int = 128
-    pairs: Pairs = "none"
-    whole: bool = False  # whole words are hidden
-    language: str = "en"
+    settings: Settings = field(default_factory=Settings)
 
     name: ClassVar[str] = "masked"
-    forms: ClassVar[tuple[tuple[str, ...], ...]] = (("text",),)
+    forms: ClassVar[tuple[tuple[str, ...], ...]] = (("text",), ("shards",))
     drawn: ClassVar[Any] = None
     template: ClassVar[str] = "bert"
-    metrics: ClassVar[tuple[str, ...]] = ("loss", "perplexity")
+    metrics: ClassVar[tuple[str, ...]] = ("loss", "words", "accuracy", "pairs")
 
     @classmethod
     def learn(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
@@ -61,141 +51,111 @@ class Masked:
     @classmethod
     def make(cls, tokenizer: Tokenizer, settings: Settings, facts: Mapping[str, Any]) -> Masked:
         """With the limits of a recipe."""
-        return cls(tokenizer, settings.max_len, settings.pairs, settings.whole_words, settings.language)
+        return cls(tokenizer, settings)
 
     @property
     def head(self) -> tuple[Kind, tuple[str, ...]]:
         """Words, and with pairs whether they belong together."""
-        return ("vocabulary" if self.pairs == "none" else "pretraining"), ()
+        return ("vocabulary" if self.settings.pairs == "none" else "pretraining"), ()
+
+    @cached_property
+    def passages(self) -> Passages:
+        """How documents are read."""
+        s = self.settings
+        return Passages(self.tokenizer, s.max_len, s.pairs, s.language)
 
     @cached_property
     def masks(self) -> Masks:
         """How words are hidden."""
-        words = self.tokenizer
-        if words.mask_id is None or words.bos_id is None or words.eos_id is None:
-            raise ValueError("this tokenizer has no mask, or no marks around a text: learn one with the BERT template")
-        special = frozenset(i for i in (words.id(token) for token in words.specials.values()) if i is not None)
-        goes_on = None
-        if self.whole:
-            pieces = words.tokens(list(range(words.vocab_size)))
-            goes_on = np.array([piece.startswith("##") for piece in pieces], dtype=np.int64)
-        return Masks(words.mask_id, words.vocab_size, special, goes_on)
+        return masks_of(self.tokenizer, whole=self.settings.whole_words)
 
-    @property
-    def marks(self) -> int:
-        """Special tokens of an example."""
-        return 2 if self.pairs == "none" else 3
+    def encode(self, rows: Rows) -> tuple[Held, list[LeftOut]]:
+        """Passages of whole sentences of one document each, and where the sentences end."""
+        return self.passages.encode(rows), []
 
-    def encode(self, rows: Rows) -> tuple[Columns, list[LeftOut]]:
-        """Stretches of whole sentences of one document each, and where the sentences end."""
-        ids: list[Integers] = []
-        ends: list[Integers] = []
-        stream = documents_of(rows)
-        while chunk := list(islice(stream, CHUNK)):
-            sentences = [sentences_of(text, self.language) for text in chunk]
-            flat = [sentence for many in sentences for sentence in many]
-            if not flat:
-                continue
-            found = self.tokenizer(flat, special=False, offsets=False)
-            each = iter(found.ids.split(list(found.layout.sizes)))
-            for many in sentences:
-                document = [next(each).tolist() for _ in many]
-                for block in packed([document], self.max_len - self.marks):
-                    ids.append(block.tokens)
-                    ends.append(block.sentences)
-        return {"ids": Ragged.of(ids), "ends": Ragged.of(ends)}, []
+    def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
+        """All tokens of an example."""
+        return self.passages.lengths(columns, examples)
 
-    def lengths(self, columns: Columns) -> Integers:
-        """All tokens of an example; what another text brings is never longer than what it replaces."""
-        return columns["ids"].lengths + self.marks
-
-    def counts(self, columns: Columns) -> Integers:
+    def counts(self, columns: Columns, examples: Integers | None = None) -> Integers:
         """The words that are guessed."""
-        return np.array([self.masks.count(int(n)) for n in columns["ids"].lengths], dtype=np.int64)
+        return self.masks.counts(columns["ids"].lengths(examples))
 
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
-        """Stretches with some words hidden; labels are (2, hidden): the token, and the word that was there."""
-        parts: list[Integers] = []
-        places: list[Integers] = []
-        words: list[Integers] = []
-        segments: list[Integers] = []
+        """Passages with some words hidden; labels are (2, hidden): the token, and the word that was there."""
+        parts, places, words, segments = ([np.zeros(0, dtype=np.int64)] for _ in range(4))
+        sizes: list[int] = []
         follows: list[int] = []
         at = 0
-        for example in examples.tolist():
-            ids, segment, kind = self._framed(columns, example, draw)
-            due = self.masks.count(int(columns["ids"].lengths[example]))
-            hidden, chosen = self.masks.hide(ids, example, draw, due)
+        due = dict(zip(examples.tolist(), self.counts(columns, examples).tolist(), strict=True))
+        for number, one in self.passages.each(columns, examples, draw):
+            hidden, chosen = self.masks.hide(one.ids, number, draw, due[number])
             parts.append(hidden)
             places.append(chosen + at)
-            words.append(ids[chosen])
-            segments.append(segment)
-            follows.append(kind)
-            at += len(ids)
-        none = np.zeros(0, dtype=np.int64)
-        layout = layout_of(np.array([len(part) for part in parts], dtype=np.int64))
-        labels = tensor(np.stack([np.concatenate([none, *places]), np.concatenate([none, *words])]))
-        batch = Batch(tensor(np.concatenate([none, *parts])), layout, labels)
-        if self.pairs == "none":
+            words.append(one.ids[chosen])
+            segments.append(one.segments)
+            sizes += one.sizes
+            follows += one.follows
+            at += len(one.ids)
+        labels = tensor(np.stack([np.concatenate(places), np.concatenate(words)]))
+        batch = Batch(tensor(np.concatenate(parts)), layout_of(np.array(sizes, dtype=np.int64)), labels)
+        if self.settings.pairs == "none":
             return batch
-        return replace(
-            batch, segments=tensor(np.concatenate([none, *segments])), owners=torch.tensor(follows, dtype=torch.int64)
-        )
-
-    def _framed(self, columns: Columns, example: int, draw: int) -> tuple[Integers, Integers, int]:
-        """An example between its marks, the segment of each token, and whether its second part follows."""
-        first, last = self.tokenizer.bos_id, self.tokenizer.eos_id
-        ids = columns["ids"].take(np.array([example]))[0]
-        if self.pairs == "none":
-            return np.concatenate([[first], ids, [last]]), np.zeros(len(ids) + 2, dtype=np.int64), FOLLOWS
-        source = np.random.Generator(np.random.Philox(np.random.SeedSequence([draw, example, 1])))
-        ends = columns["ends"].take(np.array([example]))[0]
-        cut = int(source.choice(ends[:-1])) if len(ends) > 1 else len(ids) // 2
-        a, b, kind = ids[:cut], ids[cut:], FOLLOWS
-        if source.random() < 0.5:
-            kind = OTHER
-            if self.pairs == "order":
-                a, b = b, a
-            else:
-                b = self._another(columns, example, len(b), source)
-        segment = np.repeat([0, 1], [len(a) + 2, len(b) + 1])
-        return np.concatenate([[first], a, [last], b, [last]]), segment, kind
-
-    def _another(self, columns: Columns, example: int, room: int, source: np.random.Generator) -> Integers:
-        """A stretch of another example, of just as many tokens where it has them."""
-        count = len(columns["ids"])
-        other = int(source.integers(count - 1)) if count > 1 else example
-        other += other >= example and count > 1
-        ids = columns["ids"].take(np.array([other]))[0]
-        start = int(source.integers(max(len(ids) - room, 0) + 1))
-        return ids[start : start + room]
+        return replace(batch, segments=tensor(np.concatenate(segments)), owners=torch.tensor(follows))
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """-log p of the hidden words, summed; with pairs, the mean of -log p of the answers times as many words."""
+        return self._read(model, batch)[0]
+
+    def measured(self, model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, tuple[float, float]]]:
+        """The loss; with pairs, that of words alone; and how many words and pairs are guessed right, in per cent."""
+        loss, of_words, chosen, said = self._read(model, batch)
+        words = self._words(model).output
+        right = sum(
+            int((words(part).argmax(1) == label).sum())
+            for part, label in zip(chosen.split(512), batch.labels[1].split(512), strict=True)
+        )
+        count = float(batch.labels.shape[1])
+        found = {"accuracy": (100.0 * right, count)}
+        if said is not None:
+            assert batch.owners is not None
+            found["words"] = float(of_words), count
+            found["pairs"] = 100.0 * float((said.argmax(1) == batch.owners).sum()), float(len(batch.owners))
+        return loss, found
+
+    def _read(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """The loss, that of words alone, the vectors of the hidden words, and what is said of pairs."""
         assert isinstance(model, Model)
         x = model.states(batch.ids, batch.layout, segments=batch.segments)
-        words = model.head if self.pairs == "none" else getattr(model.head, "words", None)
-        assert isinstance(words, Vocabulary)
+        words = self._words(model)
         chosen = words.before(x.index_select(0, batch.labels[0]))
         found = word_loss(chosen, words.output.weight, words.output.bias, batch.labels[1])
-        if self.pairs == "none":
-            return found
+        if self.settings.pairs == "none":
+            return found, found, chosen, None
         assert isinstance(model.head, Pretraining) and batch.owners is not None
         pooled = torch.tanh(model.head.pooler(POOLINGS["first"](x, batch.layout)))
         said = model.head.follows(model.head.dropout(pooled)).float()
         share = batch.labels.shape[1] / max(len(batch.owners), 1)
-        return found + F.cross_entropy(said, batch.owners, reduction="sum") * share
+        return found + F.cross_entropy(said, batch.owners, reduction="sum") * share, found, chosen, said
+
+    def _words(self, model: nn.Module) -> Vocabulary:
+        assert isinstance(model, Model)
+        words = model.head if self.settings.pairs == "none" else getattr(model.head, "words", None)
+        assert isinstance(words, Vocabulary)
+        return words
 
     def config(self, settings: Mapping[str, Any]) -> ModelConfig:
         """An encoder of a recipe's settings."""
-        return encoder_of_words(settings, self.tokenizer.vocab_size, self.max_len, self.head[0])
+        return encoder_of_words(settings, self.tokenizer, self.settings.max_len, self.head[0])
 
     def score(self, opened: Opened, rows: Rows, beam: int = 1) -> dict[str, float]:
-        """Nothing beside the loss."""
+        """Nothing beside what is measured with the loss."""
         return {}
 
     def layout(self, config: ModelConfig) -> tuple[Family, str]:
-        """BERT's."""
-        return FAMILIES["bert"], "BertForMaskedLM" if self.pairs == "none" else "BertForPreTraining"
+        """That of the family the recipe names."""
+        family = FAMILIES[self.settings.family]
+        return family, family.architecture({}, self.head[0])
 
     def generation(self) -> dict[str, Any]:
         """It writes no text."""
@@ -204,19 +164,3 @@ class Masked:
     def finished(self, opened: Opened, rows: Rows) -> tuple[Opened, dict[str, Any]]:
         """As it is."""
         return opened, {}
-
-
-def documents_of(rows: Rows) -> Iterator[str]:
-    """Rows of a table are documents; lines of a text are, up to an empty one."""
-    held: list[str] = []
-    last: Row | None = None
-    for row in rows:
-        table = bool(set(TABLES) & set(Path(row.file).suffixes))
-        runs_on = last is not None and not table and row.file == last.file and row.line == last.line + 1
-        if held and not runs_on:
-            yield "\n".join(held)
-            held = []
-        held.append(row.values["text"])
-        last = row
-    if held:
-        yield "\n".join(held)

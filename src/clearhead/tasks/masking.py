@@ -11,9 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from clearhead.data import Integers
+from clearhead.text import Tokenizer
 
 SHARE = 0.15  # of the tokens are to be guessed
 MASKED, RANDOM = 0.8, 0.1  # of those: replaced by the mask, by any token; the rest stay as they are
+BEGINS = ("\u0120", "\u2581")  # a space, as BPE of bytes and as unigram write it
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,10 +27,16 @@ class Masks:
     special: frozenset[int]  # never guessed, never put in
     whole: Integers | None = None  # (V,) 1 for a token that goes on with the word before it: whole words are hidden
     share: float = SHARE
+    masked: float = MASKED
+    random: float = RANDOM
 
     def count(self, tokens: int) -> int:
         """How many of so many tokens are guessed: always the same, and at least one."""
-        return max(1, round(self.share * tokens)) if tokens else 0
+        return int(self.counts(np.array([tokens]))[0])
+
+    def counts(self, tokens: Integers) -> Integers:
+        """The same for many examples at once."""
+        return np.where(tokens > 0, np.maximum(1, np.rint(self.share * tokens)), 0).astype(np.int64)
 
     def hide(self, ids: Integers, example: int, draw: int, due: int | None = None) -> tuple[Integers, Integers]:
         """The ids with some of them hidden, and the places of those, in order; `due` is their number, if known."""
@@ -37,8 +45,8 @@ class Masks:
         places = self._chosen(ids, free, source, min(self.count(len(free)) if due is None else due, len(free)))
         hidden = ids.copy()
         fate = source.random(len(places))
-        hidden[places[fate < MASKED]] = self.mask
-        swapped = places[(fate >= MASKED) & (fate < MASKED + RANDOM)]
+        hidden[places[fate < self.masked]] = self.mask
+        swapped = places[(fate >= self.masked) & (fate < self.masked + self.random)]
         hidden[swapped] = self._any(source, len(swapped))
         return hidden, places
 
@@ -64,3 +72,16 @@ class Masks:
         while len(bad := np.flatnonzero(np.isin(found, list(self.special)))):
             found[bad] = source.integers(self.vocab_size, size=len(bad))
         return found
+
+
+def masks_of(tokenizer: Tokenizer, *, whole: bool = False, masked: float = MASKED, random: float = RANDOM) -> Masks:
+    """How the words of a tokenizer are hidden."""
+    if tokenizer.mask_id is None or tokenizer.bos_id is None or tokenizer.eos_id is None:
+        raise ValueError("this tokenizer has no mask, or no marks around a text: learn one with BERT's template")
+    special = frozenset(i for i in map(tokenizer.id, tokenizer.specials.values()) if i is not None)
+    goes_on = None
+    if whole:
+        pieces = tokenizer.tokens(list(range(tokenizer.vocab_size)))
+        marked = any(piece.startswith("##") for piece in pieces)  # WordPiece marks what goes on, the others what begins
+        goes_on = np.array([p.startswith("##") if marked else not p.startswith(BEGINS) for p in pieces], dtype=np.int64)
+    return Masks(tokenizer.mask_id, tokenizer.vocab_size, special, goes_on, masked=masked, random=random)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.attention import Layout
-from clearhead.data import Columns, Integers, Ragged, Row, Rows
+from clearhead.data import Columns, Held, Integers, Ragged, Row, Rows
 from clearhead.data.squad import nearest
 from clearhead.models.embed import batches
 from clearhead.models.heads import Kind
@@ -109,9 +109,9 @@ class Qa(Labelling):
         """Who reads texts in windows."""
         return Reader(self.tokenizer, self.settings.max_len, self.settings.segments)
 
-    def encode(self, rows: Rows) -> tuple[Columns, list[LeftOut]]:
+    def encode(self, rows: Rows) -> tuple[Held, list[LeftOut]]:
         """A row for each window: its tokens, and the first and last of the answer's, 0 and 0 where it has none."""
-        parts: list[Columns] = []
+        parts: list[Held] = []
         seen, lost, stream = 0, 0, iter(rows)
         while chunk := list(islice(stream, CHUNK)):
             seen += len(chunk)
@@ -139,18 +139,18 @@ class Qa(Labelling):
             asked, list(contexts), max_len=self.settings.max_len, stride=self.reader.stride - self.settings.max_len // 4
         )
 
-    def lengths(self, columns: Columns) -> Integers:
+    def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
         """The tokens of a window."""
-        return columns["ids"].lengths
+        return columns["ids"].lengths(examples)
 
-    def counts(self, columns: Columns) -> Integers:
+    def counts(self, columns: Columns, examples: Integers | None = None) -> Integers:
         """A window counts once."""
-        return np.ones(len(columns["ids"]), dtype=np.int64)
+        return np.ones(len(columns["ids"] if examples is None else examples), dtype=np.int64)
 
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
         """Windows; labels are (2, windows): the token that the answer begins with, and the one it ends with."""
         spans, _ = columns["label"].take(examples)
-        sizes = columns["ids"].lengths[examples]
+        sizes = columns["ids"].lengths(examples)
         return gathered(columns, examples, tensor(spans.reshape(-1, 2).T + (np.cumsum(sizes) - sizes)))
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.attention import Layout
-from clearhead.data import Columns, Integers, Ragged, Row, Rows
+from clearhead.data import Columns, Held, Integers, Ragged, Row, Rows
 from clearhead.data.spans import divided
 from clearhead.models.heads import Kind
 from clearhead.models.model import Model
@@ -97,9 +97,9 @@ class Tag(Labelling):
         """Who reads texts in windows."""
         return Reader(self.tokenizer, self.settings.max_len)
 
-    def encode(self, rows: Rows) -> tuple[Columns, list[LeftOut]]:
+    def encode(self, rows: Rows) -> tuple[Held, list[LeftOut]]:
         """Sentences in windows, where each of their words is told, and its tag."""
-        parts: list[Columns] = []
+        parts: list[Held] = []
         seen, kept, strange, stream = 0, 0, "", iter(rows)
         while chunk := list(islice(stream, CHUNK)):
             good: list[Row] = []
@@ -120,7 +120,7 @@ class Tag(Labelling):
         left = LeftOut(seen - kept, seen, strange)
         return columns, [left] if left.count else []
 
-    def read(self, texts: Sequence[str], words: Sequence[Spans]) -> Columns:
+    def read(self, texts: Sequence[str], words: Sequence[Spans]) -> Held:
         """Texts with the characters of their words, in windows.
 
         `places` are the tokens that tell a word, `which` the words' numbers. A word that is nothing to the tokenizer is
@@ -131,18 +131,18 @@ class Tag(Labelling):
         found = [_places(tokens, rows, spans) for rows, spans in zip(_texts(tokens, len(texts)), words, strict=True)]
         return {**columns, "places": Ragged.of(p for p, _ in found), "which": Ragged.of(w for _, w in found)}
 
-    def lengths(self, columns: Columns) -> Integers:
+    def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
         """All tokens of all windows."""
-        return columns["ids"].lengths
+        return columns["ids"].lengths(examples)
 
-    def counts(self, columns: Columns) -> Integers:
+    def counts(self, columns: Columns, examples: Integers | None = None) -> Integers:
         """The words that are told."""
-        return columns["places"].lengths
+        return columns["places"].lengths(examples)
 
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
         """The windows of these sentences; labels are (2, words): the token, and the tag."""
         places, sizes = columns["places"].take(examples)
-        totals = columns["ids"].lengths[examples]
+        totals = columns["ids"].lengths(examples)
         places = places + np.repeat(np.cumsum(totals) - totals, sizes)
         held = columns.get("label")
         tags = held.take(examples)[0] if held is not None else np.zeros_like(places)
@@ -170,7 +170,7 @@ class Tag(Labelling):
     def outputs(self, model: nn.Module, columns: Columns) -> Iterator[tuple[int, Tensor]]:
         """The number of a sentence, and a row for each of its words that is told, (words, tags)."""
         for examples, batch in in_order(self, model, columns):
-            sizes = columns["places"].lengths[examples].tolist()
+            sizes = columns["places"].lengths(examples).tolist()
             with torch.inference_mode():  # which must not reach who goes through the answers
                 said = self._scores(model, batch).cpu().split(sizes)
             yield from zip(examples.tolist(), said, strict=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Literal, Protocol, Self
+from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
 from clearhead.attention import Layout
-from clearhead.data import Columns, Integers, Rows
+from clearhead.data import Columns, Held, Integers, Rows
 from clearhead.models import ModelConfig
 from clearhead.models.families import Family
 from clearhead.models.heads import Kind
@@ -66,6 +66,16 @@ class Settings:
     pairs: Literal["none", "next", "order"] = "none"  # of masked words: what is asked of two stretches beside them
     whole_words: bool = False  # of masked words: all pieces of a word are hidden together
     language: str = "en"  # by whose rules sentences end
+    family: str = "bert"  # of the encoder that learns words
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """A task that tells more of a batch than its loss, in one go."""
+
+    def measured(self, model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, tuple[float, float]]]:
+        """The loss; and for each metric a sum over the batch, and what the sum over all batches is divided by."""
+        ...
 
 
 class Task(Protocol):
@@ -96,15 +106,15 @@ class Task(Protocol):
         """The head that answers, and its labels."""
         ...
 
-    def encode(self, rows: Rows) -> tuple[Columns, list[LeftOut]]:
+    def encode(self, rows: Rows) -> tuple[Held, list[LeftOut]]:
         """Rows of text as token ids."""
         ...
 
-    def lengths(self, columns: Columns) -> Integers:
+    def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
         """The tokens that each example costs."""
         ...
 
-    def counts(self, columns: Columns) -> Integers:
+    def counts(self, columns: Columns, examples: Integers | None = None) -> Integers:
         """The tokens of each example that its loss is a sum over."""
         ...
 

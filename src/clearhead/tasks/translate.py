@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import Tensor, nn
 
-from clearhead.data import Columns, Integers, Ragged, Rows
+from clearhead.data import Columns, Held, Integers, Ragged, Rows
 from clearhead.decode import Beam, Writer, generation_config, translate
 from clearhead.models import ModelConfig
 from clearhead.models.families import FAMILIES, OWN, Family
@@ -62,7 +62,7 @@ class Translate:
         """Words."""
         return "vocabulary", ()
 
-    def encode(self, rows: Rows) -> tuple[Columns, list[LeftOut]]:
+    def encode(self, rows: Rows) -> tuple[Held, list[LeftOut]]:
         """Pairs as ids; those with a side longer than `max_len` are left out, and told."""
         sources: list[list[int]] = []
         targets: list[list[int]] = []
@@ -81,13 +81,13 @@ class Translate:
         tokens = self.tokenizer(texts, offsets=False)
         return [part.tolist() for part in tokens.layout.split(tokens.ids)]
 
-    def lengths(self, columns: Columns) -> Integers:
+    def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
         """Tokens of source and target."""
-        return columns["source"].lengths + columns["target"].lengths
+        return columns["source"].lengths(examples) + columns["target"].lengths(examples)
 
-    def counts(self, columns: Columns) -> Integers:
+    def counts(self, columns: Columns, examples: Integers | None = None) -> Integers:
         """Tokens of the target."""
-        return columns["target"].lengths
+        return columns["target"].lengths(examples)
 
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
         """Sources, and targets moved on by one: what the decoder reads is what it has said before."""

@@ -9,7 +9,6 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +27,7 @@ from clearhead.train.recipe import Training
 from clearhead.train.stop import Broken, Stop, Stopped
 from clearhead.train.tracking import Records, Screen, Tracker
 
-LOW = ("loss", "perplexity", "rmse")  # metrics that are good when they are low; all others when they are high
+LOW = ("loss", "words", "perplexity", "rmse")  # metrics that are good when they are low; all others when they are high
 
 Evaluate = Callable[[nn.Module, int], dict[str, float]]
 """The metrics of a model after a step, "loss" among them."""
@@ -52,21 +51,11 @@ class Job:
     trackers: Sequence[Tracker] = ()
     shown: bool = True  # progress on the terminal
 
-    @cached_property
-    def lengths(self) -> Integers:
-        """The tokens that each example costs."""
-        return self.task.lengths(self.columns)
-
-    @cached_property
-    def counts(self) -> Integers:
-        """The tokens of each example that its loss is a sum over."""
-        return self.task.counts(self.columns)
-
 
 def fit(job: Job, ranks: Ranks | None = None) -> Progress:
     """Train to the end, from the newest checkpoint if there is one."""
     ranks, settings = ranks or Ranks(), job.settings
-    batches = batches_of(job.lengths, settings, job.seed)
+    batches = batches_of(job.task, job.columns, settings, job.seed)
     optimiser = make_optimiser(job.model, settings.optimiser)
     checkpoints = Checkpoints(job.folder / "checkpoints", settings.keep, ranks)
     saved = progress = _begin(checkpoints, job.model, optimiser)
@@ -113,7 +102,7 @@ def fit(job: Job, ranks: Ranks | None = None) -> Progress:
                     f"finite (epoch {epoch}, batch {i}: {len(examples)} examples, the first is {examples[0]}); nothing "
                     "was updated. A lower learning rate, a longer warm-up or train.dtype=float32 may mend it"
                 )
-            clock.tick(int(job.lengths[examples].sum()))
+            clock.tick(int(job.task.lengths(job.columns, examples).sum()))
             progress = replace(progress, step=progress.step + 1, seconds=clock.seconds)
             if progress.step % TIDY == 0:
                 tidy()
@@ -133,8 +122,8 @@ def step(
     nor the number of parts changes it. Where the loss or the gradient is not finite, nothing is updated.
     """
     task, settings = job.task, job.settings
-    count = int(job.counts[examples].sum())
-    parts = divide(job.lengths[examples], ranks.size * settings.accumulate)
+    count = int(task.counts(job.columns, examples).sum())
+    parts = divide(task.lengths(job.columns, examples), ranks.size * settings.accumulate)
     mine = range(ranks.rank * settings.accumulate, (ranks.rank + 1) * settings.accumulate)
     total, device = 0.0, next(job.model.parameters()).device
     job.model.train()

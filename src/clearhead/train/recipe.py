@@ -13,9 +13,13 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from clearhead.files import write_atomic
 from clearhead.tasks import TASKS, unknown
 
-Part = dict[str, str]
-"""Where the rows come from: `{source: a.en, target: a.de}`, or `{file: a.tsv, source: column, target: column}`."""
+Part = dict[str, str | list[str]]
+"""Where the rows come from: `{source: a.en, target: a.de}`, or `{file: a.tsv, source: column, target: column}`.
 
+Text that is only read may be several files or folders, `{text: [a.txt, b/]}`, or `{shards: FOLDER}`.
+"""
+
+MANY = ("text", "shards")  # what may be several files or folders
 BESIDE = ("file", "group")  # what a part may name beside its columns: the table they are in, and who its rows are of
 
 
@@ -159,6 +163,8 @@ class Recipe:
             raise ValueError(f"train.metric is {self.train.metric!r}: {unknown(self.train.metric, task.metrics)}")
         for name in ("train", "valid", "test"):
             _check_part(f"data.{name}", getattr(self.data, name), task.forms)
+        if "shards" in (self.data.test or ()):
+            raise ValueError("data.test names shards: what is tested is text, so that its words can be read")
 
 
 def read_recipe(path: str | Path, changes: Sequence[str] = ()) -> Recipe:
@@ -257,6 +263,11 @@ def _check_part(where: str, part: Part | None, forms: tuple[tuple[str, ...], ...
     for key in part:
         if key not in (*every, *BESIDE):
             raise ValueError(f"{where}.{key}: {unknown(key, (*every, *BESIDE))}")
+    for key, value in part.items():
+        if isinstance(value, list) and key not in MANY:
+            raise ValueError(f"{where}.{key} is a list: only {' and '.join(MANY)} may be several")
+        if value == [] or value == "":
+            raise ValueError(f"{where}.{key} is empty: name a file or a folder")
     if columns_of_part(part) in map(set, forms):
         return
     near = min(forms, key=lambda form: len(set(form) ^ columns_of_part(part)))

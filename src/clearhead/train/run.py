@@ -19,7 +19,8 @@ from torch import nn
 
 from clearhead.data import Columns, Row, Rows, open_columns, read_rows, save_columns
 from clearhead.data.sets import locate
-from clearhead.data.split import drawn_rows, first_rows, renamed
+from clearhead.data.shards import Shards, Stretch
+from clearhead.data.split import after_one_another, drawn_rows, first_rows, renamed
 from clearhead.files import leftovers, new_folder, write_atomic
 from clearhead.models import ModelConfig, build
 from clearhead.models.lora import merge, save_adapter
@@ -27,6 +28,7 @@ from clearhead.models.model import Model
 from clearhead.models.precision import choose_device
 from clearhead.models.store import Opened, save_folder
 from clearhead.tasks import TASKS, Settings, Task
+from clearhead.tasks.build import TEMPLATE
 from clearhead.tasks.labels import COLUMNS as LABELS
 from clearhead.text import Tokenizer, train_tokenizer
 from clearhead.train.average import average
@@ -114,8 +116,8 @@ def prepare(recipe: Recipe, base: Path, folder: Path, say: Say = lambda text: No
     made = frame(task, recipe, body)
     if recipe.data.test is not None:
         rows_of(recipe.data.test, base)  # a file that is missing is missed now, not after training
-    train, valid = _columns(recipe, task, parts, folder, say)
-    batches, _ = (batches_of(task.lengths(part), recipe.train) for part in (train, valid))  # none too long for one
+    train, valid = _columns(recipe, base, task, parts, folder, say)
+    batches, _ = (batches_of(task, part, recipe.train) for part in (train, valid))  # none too long for one
     settings = counted(recipe.train, len(batches))
     return Run(recipe, folder, task, made, settings, train, valid, base, parts, body)
 
@@ -132,6 +134,7 @@ def _settings(recipe: Recipe, body: Body | None) -> Settings:
         pairs=recipe.data.pairs,
         whole_words=recipe.data.whole_words,
         language=recipe.data.language,
+        family=str(recipe.model.get("family", "bert")),
         segments=body is None or body.has_segments,
     )
 
@@ -184,6 +187,8 @@ def finish(run: Run, progress: Progress) -> Path:
     facts = {"task": run.task.name, "answers": answers, "recipe": plain(run.recipe), "step": progress.step}
     opened = replace(opened, facts=facts)
     save_folder(opened, target, overwrite=True)
+    for name, more in opened.beside.items():
+        save_folder(replace(more, facts=facts), run.folder / name, overwrite=True)
     write_atomic(run.folder / "results.json", json.dumps(results(run, progress, opened), indent=1) + "\n")
     return target
 
@@ -253,6 +258,8 @@ def _tokenizer(recipe: Recipe, base: Path, folder: Path, body: Body | None, say:
     settings = recipe.tokenizer
     if body is not None:
         return Tokenizer.load(body.folder)
+    if (shards := shards_of(recipe.data.train, base)) is not None:
+        return Tokenizer.load(shards.folders[0] / "tokenizer")
     if settings.folder is not None:
         return Tokenizer.load(locate(settings.folder, base))
     target = folder / "tokenizer"
@@ -265,7 +272,7 @@ def _tokenizer(recipe: Recipe, base: Path, folder: Path, body: Body | None, say:
             text.flush()
             words = train_tokenizer(
                 text.name,
-                template=task.template,
+                template=TEMPLATE.get(str(recipe.model.get("family")), task.template),
                 vocab_size=settings.vocab_size,
                 kind=settings.kind,
                 lowercase=settings.lowercase,
@@ -285,10 +292,13 @@ def _words(row: Row) -> Iterator[str]:
             yield value
 
 
-def _columns(recipe: Recipe, task: Task, parts: Parts, folder: Path, say: Say) -> tuple[Columns, Columns]:
+def _columns(recipe: Recipe, base: Path, task: Task, parts: Parts, folder: Path, say: Say) -> tuple[Columns, Columns]:
     names = ("train", "valid")
     (folder / "data").mkdir(exist_ok=True)
+    stored = _stored(recipe, base, task)
     for i, name in enumerate(names):
+        if name in stored:
+            continue
         target = folder / "data" / name
         if target.exists():
             continue
@@ -304,13 +314,47 @@ def _columns(recipe: Recipe, task: Task, parts: Parts, folder: Path, say: Say) -
             raise ValueError(f"data.{name} holds no example{kept}")
         save_columns(columns, target, {"tokenizer": task.tokenizer.fingerprint()})
         say(f"{name}: {len(next(iter(columns.values()))):,} examples, {int(task.lengths(columns).sum()):,} tokens")
-    (train, facts), (valid, _) = (open_columns(folder / "data" / name) for name in names)
-    if facts["tokenizer"] != task.tokenizer.fingerprint():
-        raise ValueError(
-            f"{folder / 'data'} was made with another tokenizer than there is now: give another folder, "
-            "or remove it to begin anew"
-        )
-    return train, valid
+    found: dict[str, Columns] = dict(stored)
+    for name in names:
+        if name not in stored:
+            found[name], facts = open_columns(folder / "data" / name)
+            if facts["tokenizer"] != task.tokenizer.fingerprint():
+                raise ValueError(
+                    f"{folder / 'data'} was made with another tokenizer than there is now: give another folder, "
+                    "or remove it to begin anew"
+                )
+    return found["train"], found["valid"]
+
+
+def _stored(recipe: Recipe, base: Path, task: Task) -> dict[str, Columns]:
+    """The parts that are in shards; where no validation is named, the first blocks of the training are kept for it."""
+    data, words = recipe.data, task.tokenizer.fingerprint()
+    parts = {"train": shards_of(data.train, base), "valid": None if data.valid is None else shards_of(data.valid, base)}
+    for name, shards in parts.items():
+        if shards is not None and shards.tokenizer != words:
+            raise ValueError(f"data.{name} was prepared with another tokenizer than the model's: prepare it anew")
+    train, valid = parts["train"], parts["valid"]
+    found: dict[str, Columns] = {}
+    held = 0
+    if train is not None and data.valid is None:
+        held = data.hold_out
+        if held >= len(train):
+            raise ValueError(f"data.train has {len(train):,} blocks, and data.hold_out is {held:,}: lower it")
+        found["valid"] = Stretch(train, 0, held).columns()
+    elif valid is not None:
+        found["valid"] = Stretch(valid, 0, len(valid)).columns()
+    if train is not None:
+        found["train"] = Stretch(train, held, len(train) - held).columns()
+    return found
+
+
+def shards_of(part: Part, base: Path) -> Shards | None:
+    """The shards that a part names, if it does; a damaged block is found when it is read."""
+    named = part.get("shards")
+    if named is None:
+        return None
+    folders = [locate(name, base) for name in ([named] if isinstance(named, str) else named)]
+    return Shards(*folders, check=False)
 
 
 def _sweep(folder: Path) -> None:
@@ -322,6 +366,9 @@ def _sweep(folder: Path) -> None:
 def parts_of(recipe: Recipe, base: Path) -> tuple[Rows, Rows]:
     """The rows that are trained on, and those kept for validation."""
     data, task = recipe.data, TASKS[recipe.task]
+    if "shards" in data.train:  # they are tokens, and no rows
+        held = data.valid if data.valid is not None and "shards" not in data.valid else None
+        return Rows(lambda: iter(())), Rows(lambda: iter(())) if held is None else rows_of(held, base)
     rows = rows_of(data.train, base, data.rename)
     if data.valid is not None:
         return rows, rows_of(data.valid, base, data.rename)
@@ -339,7 +386,10 @@ def parts_of(recipe: Recipe, base: Path) -> tuple[Rows, Rows]:
 def rows_of(part: Part, base: Path, rename: Mapping[str, str] | None = None) -> Rows:
     """The rows that one part of a recipe's data names."""
     if "file" in part:
-        columns = {name: column for name, column in part.items() if name != "file"}
-        rows = read_rows(locate(part["file"], base), columns or None)
+        columns = {name: str(column) for name, column in part.items() if name != "file"}
+        rows = read_rows(locate(str(part["file"]), base), columns or None)
         return renamed(rows, rename) if rename else rows
-    return read_rows({name: locate(file, base) for name, file in part.items()})
+    ((first, named), *_) = part.items()
+    if isinstance(named, list):
+        return after_one_another([read_rows({first: locate(name, base)}) for name in named])
+    return read_rows({name: locate(str(file), base) for name, file in part.items()})

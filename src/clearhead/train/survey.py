@@ -78,7 +78,7 @@ def survey(recipe: Recipe, base: Path, *, timed: bool = True) -> Survey:
         made: list[Part] = []
         for name, columns in (("train", run.train), ("valid", run.valid)):
             lengths = run.task.lengths(columns)
-            windows = columns["windows"].lengths if "windows" in columns else np.ones(len(lengths))
+            windows = columns["windows"].lengths() if "windows" in columns else np.ones(len(lengths))
             tokens = tuple(int(x) for x in (*np.percentile(lengths, [50, 95]), lengths.max()))
             made.append(_part(name, *counts[name], tokens, int((windows > 1).sum())))  # type: ignore[arg-type]
         if "test" in parts:
@@ -167,7 +167,7 @@ def _timed(run: Any) -> float:
     """Seconds of all steps, by the median of a few."""
     settings = run.settings
     job = run.job(Ranks(), shown=False)
-    batches = batches_of(job.lengths, settings, run.recipe.seed)
+    batches = batches_of(job.task, job.columns, settings, run.recipe.seed)
     optimiser = make_optimiser(job.model, replace(settings.optimiser, lr=0.0))
     times: list[float] = []
     with Stop() as stop:

@@ -108,7 +108,9 @@ def _names_things(rows: Sequence[Row]) -> bool:
 
 def in_line(part: Part, out: Path) -> str:
     """A part as it stands in a recipe at `out`, in one line."""
-    told = {key: _beside(value, out) if key == "file" or "file" not in part else value for key, value in part.items()}
+    told = {
+        key: _beside(str(value), out) if key == "file" or "file" not in part else value for key, value in part.items()
+    }
     return yaml.safe_dump(
         told, default_flow_style=True, sort_keys=False, allow_unicode=True, width=float("inf")
     ).strip()

@@ -19,6 +19,7 @@ from clearhead.data.prepare.doubles import Stage
 from clearhead.data.prepare.executors import On, dropped_of, run_stage
 from clearhead.data.prepare.sources import TASK, Split, files_of, tasks_of
 from clearhead.data.prepare.steps import Keep, Pack, Read, Take, word_rules
+from clearhead.data.shards import SIZES
 from clearhead.files import new_folder, sha256, write_atomic, write_manifest
 from clearhead.text import Tokenizer
 
@@ -181,14 +182,16 @@ def _finish(
         for path in sorted((work / "shards").glob("*.array_record")):
             facts = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
             blocks.append((path.name, facts["blocks"]))
-            for name in (path.name, path.with_suffix(".places.gz").name):
+            for name in (path.name, path.with_suffix(SIZES).name, path.with_suffix(".places.gz").name):
                 shutil.copyfile(work / "shards" / name, new / name)
         unread = "".join(p.read_text(encoding="utf-8") for p in sorted((work / "quarantine").glob("*.jsonl")))
         (new / "quarantine.jsonl").write_text(unread, encoding="utf-8")
+        hashes = (f"{sha256(path)}  {path.name}\n" for run in runs for path in run if path.is_file())
+        (new / "sources.sha256").write_text("".join(hashes), encoding="utf-8")
+        words.save(new / "tokenizer")
         steps = {name: value for name, value in asdict(settings).items() if name != "tokenizer"}
         write_manifest(new, {
             "blocks": blocks, "block": settings.block, "tokenizer": words.fingerprint(), "steps": steps,
             "summary": asdict(summary), "vocab_size": words.vocab_size,
-            "sources": [[(path.name, sha256(path)) for path in run if path.is_file()] for run in runs],
         })  # fmt: skip
     shutil.rmtree(work)

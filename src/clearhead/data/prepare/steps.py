@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.data.prepare.sources import Split, Unread, documents
-from clearhead.data.shards import packed, write_shard
+from clearhead.data.shards import SIZES, packed, write_shard
 from clearhead.files import write_atomic
 from clearhead.text import Tokenizer, sentences_of
 
@@ -109,11 +109,13 @@ class Pack:
         places: list[str] = []
         target = Path(self.folder) / shard_name(rank, world_size)
         part = target.with_suffix(".part")
-        blocks, tokens, sentences = write_shard(part, packed(self._sentences(data, places), self.block))
+        sizes = write_shard(part, packed(self._sentences(data, places), self.block))
         names = "".join(f"{place}\n" for place in places).encode()
         write_atomic(target.with_suffix(".places.gz"), gzip.compress(names, 6, mtime=0))
+        write_atomic(target.with_suffix(SIZES), sizes.tobytes())
         os.replace(part, target)
-        facts = {"documents": len(places), "blocks": blocks, "tokens": tokens, "sentences": sentences}
+        tokens, sentences, _ = sizes.sum(axis=0, dtype=int).tolist()
+        facts = {"documents": len(places), "blocks": len(sizes), "tokens": tokens, "sentences": sentences}
         write_atomic(target.with_suffix(".json"), json.dumps(facts))
 
     def _sentences(self, data: Iterable[Any], places: list[str]) -> Iterator[list[list[int]]]:
