@@ -36,7 +36,7 @@ def test_every_hidden_word_is_behind_the_mask(made, corpus):  # noqa: F811
     task, columns, _, _ = made
     batch = task.collate(columns, np.arange(10), 1)
     assert (batch.ids[batch.labels[0]] == corpus[2].mask_id).all()
-    assert ((batch.target >= 0) & (batch.target < 1)).all() and len(batch.target) == batch.labels.shape[1]
+    assert ((batch.chances >= 0) & (batch.chances < 1)).all() and len(batch.chances) == batch.labels.shape[1]
 
 
 def test_what_is_drawn_follows_the_odds(made):
@@ -77,7 +77,7 @@ def test_the_loss_is_that_of_transformers(made, corpus, tmp_path):  # noqa: F811
             scores = fills(input_ids=batch.ids[None, at : at + size]).logits[0][batch.labels[0][here] - at]
             total_words += float(torch.nn.functional.cross_entropy(scores, batch.labels[1][here], reduction="sum"))
             odds = torch.softmax(scores, 1).cumsum(1)
-            found = torch.searchsorted(odds, batch.target[here].unsqueeze(1) * odds[:, -1:]).squeeze(1)
+            found = torch.searchsorted(odds, batch.chances[here].unsqueeze(1) * odds[:, -1:]).squeeze(1)
             drawn[batch.labels[0][here]] = found
             generated.append(found)
             at += size
@@ -93,7 +93,7 @@ def test_the_loss_is_that_of_transformers(made, corpus, tmp_path):  # noqa: F811
     assert float(words) == pytest.approx(total_words, rel=1e-5)
     assert float(own) == pytest.approx(total_own / len(batch.ids), rel=1e-5)
     assert float(whole) == pytest.approx(
-        total_words + WEIGHT * total_own / len(batch.ids) * len(batch.target), rel=1e-5
+        total_words + WEIGHT * total_own / len(batch.ids) * len(batch.chances), rel=1e-5
     )
     told = said > 0
     assert measured["recall"] == (100.0 * float((told & replaced).sum()), float(replaced.sum()))

@@ -25,7 +25,6 @@ from clearhead.tasks.build import encoder_of_words, generator_of
 from clearhead.tasks.masked import Masked
 from clearhead.tasks.masking import masks_of
 from clearhead.tasks.task import Batch, LeftOut, Settings
-from clearhead.tasks.words import tensor
 from clearhead.text import Tokenizer
 
 WEIGHT = 50.0  # of what the model says against the generator's words (Clark et al. 2020, section 3.2)
@@ -81,13 +80,13 @@ class Replaced:
         return self._masked.counts(columns, examples)
 
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
-        """As for masked words; labels have a third row, the number between 0 and 1 that a word is drawn by."""
+        """As for masked words, and a number between 0 and 1 that each word in their place is drawn by."""
         batch = self._masked.collate(columns, examples, draw)
         chances = [np.zeros(0, dtype=np.float32)]
         for number, count in zip(examples.tolist(), self.counts(columns, examples).tolist(), strict=True):
             source = np.random.Generator(np.random.Philox(np.random.SeedSequence([draw, number, 2])))
             chances.append(source.random(count, dtype=np.float32))
-        return replace(batch, target=tensor(np.concatenate(chances)[: batch.labels.shape[1]]))  # type: ignore[arg-type]
+        return replace(batch, chances=torch.from_numpy(np.concatenate(chances)[: batch.labels.shape[1]]))
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """The generator's -log p of the hidden words, summed, and the model's mean over tokens times as many words."""
@@ -109,12 +108,12 @@ class Replaced:
 
     def _read(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """The loss of the generator's words, the model's mean, its scores, what is replaced, words guessed right."""
-        assert isinstance(model, Model) and model.generator is not None and batch.target is not None
+        assert isinstance(model, Model) and model.generator is not None and batch.chances is not None
         guessed = model.generator(batch.ids, batch.layout, places=batch.labels[0])
         words = F.cross_entropy(guessed.float(), batch.labels[1], reduction="sum")
         with torch.no_grad():
             odds = torch.softmax(guessed.float(), 1).cumsum(1)
-            drawn = torch.searchsorted(odds, batch.target.unsqueeze(1) * odds[:, -1:]).squeeze(1)
+            drawn = torch.searchsorted(odds, batch.chances.unsqueeze(1) * odds[:, -1:]).squeeze(1)
             drawn = drawn.clamp(max=guessed.shape[1] - 1)
             replaced = torch.zeros(len(batch.ids), dtype=torch.bool, device=batch.ids.device)
             replaced[batch.labels[0]] = drawn != batch.labels[1]
@@ -149,8 +148,6 @@ class Replaced:
         assert model.generator is not None and config.generator is not None
         maker, model.generator = model.generator, None
         words = opened.family.architecture({}, "vocabulary")
-        raw = opened.family.write(
-            config.generator, words, {k: opened.raw[k] for k in ("pad_token_id",) if k in opened.raw}
-        )
+        raw = opened.family.write(config.generator, words)
         beside = replace(opened, model=maker, config=config.generator, architecture=words, raw=raw)
         return replace(opened, config=replace(config, generator=None), beside={"generator": beside}), {}

@@ -29,6 +29,7 @@ class Batch:
     target_layout: Layout | None = None
     segments: Tensor | None = None  # (N,): which text of a pair a token is of
     owners: Tensor | None = None  # (B,): the example that each sequence is a window of
+    chances: Tensor | None = None  # from 0 to 1, what is drawn for each label is drawn by
 
     @property
     def num_tokens(self) -> int:
