@@ -14,7 +14,18 @@ import torch
 from torch import Tensor
 
 from clearhead.attention import without as without_heads
-from clearhead.decode import Beam, Generation, Piece, Translation, Writer, generate, pieces, samplings, translate
+from clearhead.decode import (
+    Beam,
+    Generation,
+    Piece,
+    Translation,
+    Writer,
+    generate,
+    pieces,
+    reply,
+    samplings,
+    translate,
+)  # fmt: skip
 from clearhead.models.embed import BUDGET, Embedded, embed
 from clearhead.models.heads import Kind
 from clearhead.models.precision import choose_device, choose_dtype
@@ -210,6 +221,20 @@ class App:
         many = [prompts] if isinstance(prompts, str) else list(prompts)
         draws = samplings(self.writer, len(many), temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
         return pieces(self.writer, many, draws, max_new=max_new)
+
+    def reply(
+        self,
+        turns: Sequence[str],
+        *,
+        max_new: int | None = None,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int | None = None,
+    ) -> tuple[int, Iterator[Piece]]:
+        """What is said next in a dialogue, token by token, and how many of the oldest turns the model cannot read."""
+        (draw,) = samplings(self.writer, 1, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
+        return reply(self.writer, turns, draw, max_new=max_new)
 
     @overload
     def classify(self, texts: str, pairs: str | None = None) -> Classified: ...  # type: ignore[overload-overlap]

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from clearhead import __version__
+from clearhead.cli.chat import chat
 from clearhead.cli.check import check
 from clearhead.cli.convert import convert
 from clearhead.cli.data import data
@@ -54,7 +55,7 @@ def main(
 
 
 COMMANDS = (
-    new, check, prepare, train, prove, eval, errors, predict, translate, generate, embed, see, heads,
+    new, check, prepare, train, prove, eval, errors, predict, translate, generate, chat, embed, see, heads,
     data, info, export, convert, tokenizer, doctor, demo, study,
 )  # fmt: skip
 

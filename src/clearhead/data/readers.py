@@ -9,6 +9,7 @@ from pathlib import Path
 
 from clearhead.data.conll import conll_names, conll_rows, place
 from clearhead.data.delimited import comma, delimited_names, delimited_records, tsv
+from clearhead.data.dialogues import dialogue_rows
 from clearhead.data.labelled import NAMES as LABELLED
 from clearhead.data.labelled import labelled_records
 from clearhead.data.lines import ends_with
@@ -33,7 +34,8 @@ def read_rows(source: Mapping[str, Path] | Path, columns: Mapping[str, str] | No
     for a TSV or CSV file whose first line is no header; "label" (or "coarse", up to a colon) and "text" for a .txt file
     whose lines begin with their label; None for every column under its own name. "words" and "tags" are columns of a
     CoNLL file, by number or, of CoNLL-U, by name, or both "spans" for marked text (doccano, Prodigy, Label Studio,
-    brat); any other .json file is SQuAD's, with a question, its context and answers a row.
+    brat); "turns" the list of a dialogue in a JSONL file, or the mark between turns in a text ("__eou__"). Any other
+    .json file is SQuAD's, with a question, its context and answers a row.
 
     A row that cannot be used (not UTF-8, an empty value, the wrong number of columns, broken JSON, over 1 MiB) is
     left out and counted: see `Rows.report`. What makes the whole file doubtful is a ValueError.
@@ -42,6 +44,8 @@ def read_rows(source: Mapping[str, Path] | Path, columns: Mapping[str, str] | No
         if columns is not None:
             raise ValueError("columns are for a table: with a file for each column, its name is the key")
         return Rows(_text(source))
+    if columns is not None and set(columns) == {"turns"}:
+        return Rows(partial(dialogue_rows, _there(source), columns["turns"]))
     if columns is not None and columns.get("words") == "spans":
         if not source.exists():
             raise ValueError(_no_file(source))

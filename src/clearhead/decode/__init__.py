@@ -1,6 +1,7 @@
 """Writing: greedy, beam search and sampling over cached steps, of translators and of language models."""
 
 from clearhead.decode.beam import Beam
+from clearhead.decode.converse import reply
 from clearhead.decode.ctranslate2 import export
 from clearhead.decode.generate import generate, pieces, samplings
 from clearhead.decode.pick import Sampling
@@ -26,6 +27,7 @@ __all__ = [
     "generation_config",
     "pieces",
     "read_defaults",
+    "reply",
     "samplings",
     "start",
     "translate",

@@ -67,7 +67,7 @@ def generate(
             continue
         ids: dict[int, list[int]] = {i: [] for i in batch}
         sums = dict.fromkeys(batch, 0.0)
-        for number, token, score, _ in _written(writer, rows, draws, limits, batch):
+        for number, token, score, _ in written(writer, rows, draws, limits, batch):
             ids[number].append(token)
             sums[number] += score
         for i in batch:
@@ -90,7 +90,7 @@ def pieces(
     limits = [writer.room(len(row), max_new, FALLBACK) for row in rows]
     texts = [Pieces(writer.tokenizer, row) for row in rows]
     written: list[list[int]] = [[] for _ in rows]
-    for number, token, _, done in _written(writer, rows, draws, limits, list(range(len(rows)))):
+    for number, token, _, done in written(writer, rows, draws, limits, list(range(len(rows)))):
         written[number].append(token)
         yield Piece(number, texts[number].add(token, last=done), token, done)
     if writer.is_watched and rows:
@@ -98,7 +98,7 @@ def pieces(
             writer.attend(rows, written)
 
 
-def _written(
+def written(
     writer: Writer, rows: list[list[int]], draws: Sequence[Sampling], limits: list[int], batch: list[int]
 ) -> Iterator[tuple[int, int, float, bool]]:
     """The number of a request, its next token, the token's log-probability, and whether it was the last."""

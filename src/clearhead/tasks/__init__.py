@@ -1,6 +1,7 @@
 """Tasks: one file a job, from rows of text to a batch, a loss, a metric and an answer."""
 
 from clearhead.tasks.classify import Classified, Classify
+from clearhead.tasks.converse import Converse
 from clearhead.tasks.faults import unknown
 from clearhead.tasks.language_model import LanguageModel
 from clearhead.tasks.masked import Masked
@@ -14,6 +15,7 @@ from clearhead.tasks.translate import Translate
 TASKS = {
     "translate": Translate,
     "language_model": LanguageModel,
+    "converse": Converse,
     "masked": Masked,
     "replaced": Replaced,
     "classify": Classify,
@@ -23,6 +25,6 @@ TASKS = {
 }
 
 __all__ = [
-    "TASKS", "Answered", "Batch", "Classified", "Classify", "LanguageModel", "LeftOut", "Masked", "Name", "Pair", "Qa",
-    "Replaced", "Settings", "Span", "Tag", "Tagged", "Task", "Translate", "unknown",
+    "TASKS", "Answered", "Batch", "Classified", "Classify", "Converse", "LanguageModel", "LeftOut", "Masked", "Name",
+    "Pair", "Qa", "Replaced", "Settings", "Span", "Tag", "Tagged", "Task", "Translate", "unknown",
 ]  # fmt: skip

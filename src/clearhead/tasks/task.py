@@ -68,6 +68,7 @@ class Settings:
     whole_words: bool = False  # of masked words: all pieces of a word are hidden together
     language: str = "en"  # by whose rules sentences end
     family: str = "bert"  # of the encoder that learns words
+    encoder: bool = False  # of conversations: an encoder reads what was said
 
 
 @runtime_checkable

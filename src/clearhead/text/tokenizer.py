@@ -57,6 +57,10 @@ class Tokenizer:
         content, config = read_folder(Path(folder))
         return Tokenizer(content, config, Path(folder) / "tokenizer.json")
 
+    def told(self, **settings: Any) -> Tokenizer:
+        """The same with these settings in its tokenizer_config.json."""
+        return Tokenizer(self._content, {**self.config, **settings})
+
     def save(self, folder: str | Path) -> None:
         """Write the tokenizer as `load` and transformers' `AutoTokenizer` open it."""
         write_folder(Path(folder), self._content, self.config)

@@ -27,7 +27,7 @@ from clearhead.models.lora import merge, save_adapter
 from clearhead.models.model import Model
 from clearhead.models.precision import choose_device
 from clearhead.models.store import Opened, save_folder
-from clearhead.tasks import TASKS, Settings, Task
+from clearhead.tasks import TASKS, Settings, Task, Translate
 from clearhead.tasks.build import TEMPLATE
 from clearhead.tasks.labels import COLUMNS as LABELS
 from clearhead.text import Tokenizer, train_tokenizer
@@ -135,8 +135,19 @@ def _settings(recipe: Recipe, body: Body | None) -> Settings:
         whole_words=recipe.data.whole_words,
         language=recipe.data.language,
         family=str(recipe.model.get("family", "bert")),
+        encoder=_encodes(recipe, body),
         segments=body is None or body.has_segments,
     )
+
+
+def _encodes(recipe: Recipe, body: Body | None) -> bool:
+    """Does an encoder read for the decoder of a conversation?"""
+    if body is not None:
+        return body.config.encoder is not None and body.config.decoder is not None
+    told = recipe.model.get("encoder", False)
+    if not isinstance(told, bool):
+        raise ValueError(f"model.encoder is {told!r}: true or false")
+    return told
 
 
 def _facts(recipe: Recipe, parts: Parts, folder: Path) -> dict[str, Any]:
@@ -265,14 +276,13 @@ def _tokenizer(recipe: Recipe, base: Path, folder: Path, body: Body | None, say:
     target = folder / "tokenizer"
     if not target.exists():
         _sweep(folder)
-        task = TASKS[recipe.task]
         with NamedTemporaryFile("w", encoding="utf-8", suffix=".txt") as text:
             for row in rows_of(recipe.data.train, base):
                 text.writelines(f"{value}\n" for value in _words(row))
             text.flush()
             words = train_tokenizer(
                 text.name,
-                template=TEMPLATE.get(str(recipe.model.get("family")), task.template),
+                template=_template(recipe),
                 vocab_size=settings.vocab_size,
                 kind=settings.kind,
                 lowercase=settings.lowercase,
@@ -283,11 +293,20 @@ def _tokenizer(recipe: Recipe, base: Path, folder: Path, body: Body | None, say:
     return Tokenizer.load(target)
 
 
+def _template(recipe: Recipe) -> str:
+    """The template of the tokenizer that is learnt: of the family that is named, or the task's."""
+    if recipe.model.get("encoder"):
+        return Translate.template
+    return TEMPLATE.get(str(recipe.model.get("family")), TASKS[recipe.task].template)
+
+
 def _words(row: Row) -> Iterator[str]:
     """What a tokenizer learns from: text, not what it is called."""
     for name, value in row.values.items():
         if name == "words":
             yield " ".join(value)
+        elif name == "turns":
+            yield from value
         elif name not in ("tags", "answers", "spans", *LABELS):
             yield value
 
