@@ -89,13 +89,13 @@ def pieces(
     rows = _rows(writer, prompts)
     limits = [writer.room(len(row), max_new, FALLBACK) for row in rows]
     texts = [Pieces(writer.tokenizer, row) for row in rows]
-    written: list[list[int]] = [[] for _ in rows]
+    said: list[list[int]] = [[] for _ in rows]
     for number, token, _, done in written(writer, rows, draws, limits, list(range(len(rows)))):
-        written[number].append(token)
+        said[number].append(token)
         yield Piece(number, texts[number].add(token, last=done), token, done)
     if writer.is_watched and rows:
         with torch.inference_mode():
-            writer.attend(rows, written)
+            writer.attend(rows, said)
 
 
 def written(
