@@ -112,7 +112,7 @@ class LanguageModel:
         firsts = np.split(starts, np.cumsum(counts)[:-1])
         for block, begins in zip(np.split(ids, np.cumsum(sizes)[:-1]), firsts, strict=True):
             for begin, end in pairwise([*begins.tolist(), len(block)]):
-                text = np.concatenate([[mark], block[begin:end], [mark][: end < len(block)]])
+                text = np.concatenate([[mark], block[begin:end], np.full(int(end < len(block)), mark)])
                 read.append(text[:-1])
                 due.append(text[1:])
                 whole, rest = divmod(len(text) - 1, self.max_len)
