@@ -16,26 +16,34 @@ from clearhead.cli.faults import told
 from clearhead.tasks import unknown
 
 if TYPE_CHECKING:
+    from clearhead.studies.bank import Bank
     from clearhead.studies.bottleneck import Bottleneck
     from clearhead.studies.gradient import Gradient
+    from clearhead.studies.labels import Labels
     from clearhead.studies.language_models import Comparison
+    from clearhead.studies.order import Order
+    from clearhead.studies.scaling import Scaling
     from clearhead.studies.trained import Heard
 
 TEST = "multi30k:test_2016_flickr"
-TAKES = {"bottleneck": ("--model", "--test", "--languages"), "gradient": ("--text",), "language_models": ("--text",)}
+TAKES = {
+    "bottleneck": ("--model", "--test", "--languages"), "gradient": ("--text",), "language_models": ("--text",),
+    "labels": ("--text", "--model"), "bank": ("--model",), "order": ("--model",), "scaling": ("--text",),
+}  # fmt: skip
 
 
 @told
 def study(
     name: Annotated[str | None, typer.Argument(help="The study; without one, all are listed.")] = None,
     model: Annotated[
-        list[str] | None, typer.Option(help="bottleneck: a translator, LABEL=FOLDER. May be repeated.")
+        list[str] | None,
+        typer.Option(help="bottleneck: a translator, LABEL=FOLDER; may be repeated. Others: an encoder's folder."),
     ] = None,
     test: Annotated[
         str | None, typer.Option(help=f"bottleneck: the test set, NAME.en(.gz); {TEST} by default.")
     ] = None,
     languages: Annotated[str | None, typer.Option(help="bottleneck: from which to which; en-de by default.")] = None,
-    text: Annotated[Path | None, typer.Option(help="A text file in the place of tinyshakespeare.")] = None,
+    text: Annotated[Path | None, typer.Option(help="A text file in the place of the study's own.")] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Where models, results and pictures go; study-NAME by default.")
     ] = None,
@@ -71,6 +79,8 @@ def study(
     with watched() as heard:
         if name == "bottleneck":
             measured: Any = _bottleneck(model or [], test or TEST, languages or "en-de", folder, seed, quick, heard)
+        elif name in PRETRAINING:
+            measured = PRETRAINING[name](model or [], text, folder, seed, quick, heard)
         else:
             measured = _language(name, text, folder, seed, quick, heard)
     facts = record(measured, command=command(), seed=seed, seconds=time.perf_counter() - begin)
@@ -127,6 +137,118 @@ def _language(
     return language_models.measure(corpus, folder, seed=seed, heard=heard, **sizes)
 
 
+def _labels(models: list[str], text: Path | None, folder: Path, seed: int, quick: bool, heard: Heard) -> Labels:
+    from clearhead.studies import labels
+
+    files, base = _text(text, labels.TEXT)
+    steps = 4 if quick else 2000
+    sizes: dict[str, Any] = {"size": "tiny", "vocab_size": 500, "batch_tokens": 512} if quick else {}
+    if models:
+        own = Path(models[0])
+    else:
+        own = labels.pretrained(
+            folder / "pretrained", steps=steps, text=files, base=base, seed=seed, heard=heard, **sizes
+        )
+    blank = labels.forgotten(own, folder / "untrained", seed)
+    starts = {"untrained": str(blank.absolute()), "pre-trained here": str(own.absolute())}
+    if quick:
+        rows = [((f"this is {kind} number {n}",), kind) for n in range(60) for kind in ("good", "bad")]
+        return labels.measure(
+            folder / "runs", rows, rows[:40], starts, data="made up", sizes=(10, 40), seeds=2, least=2, heard=heard
+        )
+    rows, test = labels.sst2()
+    starts["MiniLM"] = labels.MINILM
+    return labels.measure(
+        folder / "runs", rows, test, starts, data="sentiment (SST-2)", pretraining_steps=steps, heard=heard
+    )
+
+
+def _bank(models: list[str], text: Path | None, folder: Path, seed: int, quick: bool, heard: Heard) -> Bank:
+    from clearhead.app import load
+    from clearhead.studies import bank, labels
+    from clearhead.train.start import folder_of
+
+    app = load(folder_of(models[0] if models else labels.MINILM, Path()))
+    return bank.measure(app.model, app.tokenizer, Path(models[0]).name if models else "MiniLM")
+
+
+def _order(models: list[str], text: Path | None, folder: Path, seed: int, quick: bool, heard: Heard) -> Order:
+    from clearhead.studies import labels, order
+
+    start = str(Path(models[0]).absolute()) if models else labels.MINILM
+    if quick:
+        rows = [
+            ((f"the dog bit the man {n}",), "a") if n % 2 else ((f"the man bit the dog {n}",), "b") for n in range(64)
+        ]
+        return order.measure(
+            folder / "runs", {"who bit whom": (rows, rows[:20])}, start=start, grams=(1, 0), seeds=2, epochs=1,
+            heard=heard,
+        )  # fmt: skip
+    return order.measure(folder / "runs", order.glue(), start=start, heard=heard)
+
+
+def _scaling(models: list[str], text: Path | None, folder: Path, seed: int, quick: bool, heard: Heard) -> Scaling:
+    from clearhead.studies import scaling
+
+    files, base = _text(text, scaling.TEXT)
+    sizes: dict[str, Any] = {}
+    if quick:
+        sizes = {
+            "widths": (16, 32),
+            "tokens": (2000, 4000, 8000),
+            "vocab_size": 300,
+            "batch_tokens": 512,
+            "hold_out": 20,
+        }
+    return scaling.measure(folder / "runs", text=files, base=base, seed=seed, heard=heard, **sizes)
+
+
+def _text(text: Path | None, usual: tuple[str, ...]) -> tuple[tuple[str, ...], Path]:
+    """The text of a study: its own, or a file."""
+    return (usual, Path()) if text is None else ((text.name,), text.resolve().parent)
+
+
+PRETRAINING: dict[str, Any] = {"labels": _labels, "bank": _bank, "order": _order, "scaling": _scaling}
+
+
+def show_labels(console: Console, measured: Labels) -> None:
+    """Print accuracy by labels for a person."""
+    table = _table("encoder", "parameters", *(f"{size:,} labels" for size in measured.sizes))
+    for one in measured.learners:
+        table.add_row(one.label, f"{one.parameters:,}", *map(str, one.reached))
+    console.print(table)
+
+
+def show_bank(console: Console, measured: Bank) -> None:
+    """Print the layers for a person."""
+    table = _table("layer", "nearest of the same sense", "95 %")
+    for d in measured.depths:
+        table.add_row(str(d.layer), f"{d.share:.1f} %", f"{d.low:.1f}-{d.high:.1f}")
+    console.print(table)
+
+
+def show_order(console: Console, measured: Order) -> None:
+    """Print scores by n for a person."""
+    table = _table("task", *(f"n = {n}" if n else "whole" for n in measured.grams))
+    for one in measured.tasks:
+        table.add_row(one.task, *map(str, one.scores))
+    console.print(table)
+
+
+def show_scaling(console: Console, measured: Scaling) -> None:
+    """Print the runs and the law for a person."""
+    from clearhead.studies.scaling import predicted
+
+    table = _table("parameters", "tokens", "compute", "loss", "by the law")
+    for p in measured.points:
+        by_law = predicted(measured.law, p.parameters, p.tokens)
+        table.add_row(f"{p.parameters:,}", f"{p.tokens:,}", f"{p.compute:.2e}", f"{p.loss:.3f}", f"{by_law:.3f}")
+    console.print(table)
+    for name in ("E", "A", "a", "B", "b"):
+        value = getattr(measured.law, name)
+        console.print(f"{name} = {value.value:.4g}  (95 %: {value.low:.4g} to {value.high:.4g})")
+
+
 def show_bottleneck(console: Console, measured: Bottleneck) -> None:
     """Print BLEU by length for a person."""
     table = _table("model", "parameters", "BLEU", "chrF")
@@ -165,6 +287,10 @@ SHOW: dict[str, Any] = {
     "bottleneck": show_bottleneck,
     "gradient": show_gradient,
     "language_models": show_language_models,
+    "labels": show_labels,
+    "bank": show_bank,
+    "order": show_order,
+    "scaling": show_scaling,
 }
 
 

@@ -47,11 +47,12 @@ def draw_curves(panels: Sequence[Panel], title: str, *, width: float = 5.4, heig
     with paper(width * len(panels), height, title) as figure:
         for place, panel in enumerate(panels):
             axes = figure.add_subplot(1, len(panels), place + 1)
-            _panel(axes, panel, height)
+            draw_panel(axes, panel, height)
     return figure
 
 
-def _panel(axes: Axes, panel: Panel, height: float) -> None:
+def draw_panel(axes: Axes, panel: Panel, height: float) -> None:
+    """One panel on axes of a figure so many inches high."""
     axes.set_yscale(panel.y_scale)
     axes.grid(axis="y")
     axes.set_axisbelow(True)

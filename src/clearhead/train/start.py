@@ -44,7 +44,7 @@ class Body:
                 raise ValueError(
                     f"model.{name}: beside model.start, whose folder says the rest, {unknown(name, OPTIONS)}"
                 )
-        folder = _folder(str(recipe.model["start"]), base)
+        folder = folder_of(str(recipe.model["start"]), base)
         raw = read_config(folder)
         family = family_of(raw, folder)
         return Body(folder, read_model_config(family, raw, family.architecture(raw)))
@@ -136,7 +136,8 @@ def _freeze(model: Model, how: Any) -> None:
         part.requires_grad_(False)
 
 
-def _folder(start: str, base: Path) -> Path:
+def folder_of(start: str, base: Path) -> Path:
+    """The model folder that `model.start` names: a path, or `package:NAME`, one that a Python package carries."""
     if not start.startswith(PACKAGE):
         return locate(start, base)
     name = start.removeprefix(PACKAGE)

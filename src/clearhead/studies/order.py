@@ -1,0 +1,115 @@
+"""Word order: what is left of a task when the n-grams of every text are shuffled, in training and in the test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+import numpy as np
+
+from clearhead.data import read_rows
+from clearhead.data.sets import locate
+from clearhead.see import Curve, Panel, draw_curves
+from clearhead.studies.labels import MINILM, drawn
+from clearhead.studies.spread import Spread, spread
+from clearhead.studies.trained import Heard, unheard
+from clearhead.studies.tuned import Labelled, tuned
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+GRAMS = (1, 2, 3, 4, 0)  # words that stay together; 0: the whole text
+TASKS = {
+    "acceptable or not (CoLA)": ("CoLA/{}.tsv", {"text": "4", "label": "2"}),
+    "sentiment (SST-2)": ("SST-2/{}.tsv", {"text": "sentence", "label": "label"}),
+    "paraphrase (MRPC)": ("MRPC/{}.tsv", {"text": "#1 String", "second": "#2 String", "label": "Quality"}),
+}
+MOST = 5000  # rows of a task that are trained on
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One task: its score for each length of n-grams."""
+
+    task: str
+    rows: int
+    test: int
+    scores: tuple[Spread, ...]
+
+
+@dataclass(frozen=True)
+class Order:
+    """What was measured."""
+
+    start: str
+    seeds: int
+    grams: tuple[int, ...]
+    tasks: tuple[Kept, ...]
+
+
+def shuffled(text: str, n: int) -> str:
+    """The text with its n-grams in another order, always the same for the same text; as it is where n is 0."""
+    words = text.split()
+    if not n:
+        return text
+    parts = [words[i : i + n] for i in range(0, len(words), n)]
+    order = np.random.default_rng([crc32(text.encode()), n]).permutation(len(parts))
+    return " ".join(word for i in order for word in parts[i])
+
+
+def rows_of(file: str, columns: Mapping[str, str], part: str) -> list[Labelled]:
+    """Rows of a task of GLUE."""
+    names = [name for name in ("text", "second") if name in columns]
+    rows = read_rows(locate(f"glue:{file.format(part)}", Path()), columns)
+    return [(tuple(row.values[name] for name in names), row.values["label"]) for row in rows]
+
+
+def measure(
+    folder: Path,
+    tasks: Mapping[str, tuple[Sequence[Labelled], Sequence[Labelled]]],
+    *,
+    start: str = MINILM,
+    grams: Sequence[int] = GRAMS,
+    seeds: int = 3,
+    epochs: int = 2,
+    heard: Heard = unheard,
+) -> Order:
+    """Fine-tune `start` on every task with every length of n-grams and every seed."""
+    found: list[Kept] = []
+    for number, (name, (rows, test)) in enumerate(tasks.items()):
+        scores: list[Spread] = []
+        for n in grams:
+            each: list[float] = []
+            for seed in range(1, seeds + 1):
+                mine, others = ([(tuple(shuffled(t, n) for t in texts), label) for texts, label in part]
+                                for part in (rows, test))  # fmt: skip
+                label = f"{name}, {n}-grams" if n else f"{name}, whole"
+                where, steps = folder / f"{number}-{n}-{seed}", max(1, epochs * len(rows) // 32)
+                score = tuned(label, start, mine, others, where, steps=steps, seed=seed, metric="macro_f1", heard=heard)
+                each.append(score)
+            scores.append(spread(each))
+        found.append(Kept(name, len(rows), len(test), tuple(scores)))
+    return Order(start, seeds, tuple(grams), tuple(found))
+
+
+def glue(most: int = MOST) -> dict[str, tuple[list[Labelled], list[Labelled]]]:
+    """The tasks, with at most so many rows each."""
+    return {
+        name: (drawn(rows_of(file, columns, "train"), most, 1), rows_of(file, columns, "dev"))
+        for name, (file, columns) in TASKS.items()
+    }
+
+
+def draw(measured: Order) -> Figure:
+    """The score of each task against the length of what stays together."""
+    places = [float(i) for i in range(len(measured.grams))]
+    ticks = [(p, str(n) if n else "whole") for p, n in zip(places, measured.grams, strict=True)]
+    curves = [
+        Curve(one.task, places, [s.mean for s in one.scores], [s.low for s in one.scores], [s.high for s in one.scores])
+        for one in measured.tasks
+    ]
+    panel = Panel(curves, "words that stay together (n)", "macro F1, %", ticks=ticks)
+    return draw_curves([panel], "Trained and tested on shuffled n-grams", width=7.4, height=4.4)

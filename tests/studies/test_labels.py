@@ -1,0 +1,79 @@
+"""Labels and word order: the same rows for the same seed, fresh weights, scores that are kept."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clearhead.models.store import open_folder
+from clearhead.studies import labels, order
+from clearhead.studies.order import shuffled
+from clearhead.studies.spread import Spread
+
+ROWS = [((f"this is {kind} number {n}",), kind) for n in range(40) for kind in ("good", "bad")]
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    torch.set_num_threads(1)
+    here = tmp_path_factory.mktemp("encoder")
+    (here / "t.txt").write_text("".join(f"{texts[0].capitalize()}. It was so.\n\n" for texts, _ in ROWS * 4))
+    given = {"text": ("t.txt",), "base": here, "size": "tiny", "vocab_size": 90, "batch_tokens": 256}
+    return labels.pretrained(here / "run", steps=4, **given)
+
+
+def test_the_mean_and_its_interval():
+    three = Spread((80.0, 82.0, 84.0))
+    assert three.mean == 82.0 and three.half == pytest.approx(4.303 * 2 / 3**0.5) and str(three) == "82.0 ± 5.0"
+    assert Spread((80.0,)).half == 0.0
+
+
+def test_the_same_encoder_with_other_weights(encoder, tmp_path):
+    blank = labels.forgotten(encoder, tmp_path / "blank", seed=3)
+    a, b = open_folder(encoder), open_folder(blank)
+    assert a.config == b.config and a.tokenizer.fingerprint() == b.tokenizer.fingerprint()
+    pairs = zip(a.model.named_parameters(), b.model.named_parameters(), strict=True)
+    assert all(not torch.equal(p, q) for (name, p), (_, q) in pairs if "weight" in name and p.ndim == 2)
+
+
+def test_the_study_end_to_end(encoder, tmp_path):
+    given = {"data": "made up", "sizes": (8, 40), "seeds": 2, "least": 12}
+    measured = labels.measure(tmp_path / "runs", ROWS, ROWS[:20], {"pre-trained here": str(encoder)}, **given)
+    (one,) = measured.learners
+    assert [len(s.scores) for s in one.reached] == [2, 2] and measured.sizes == (8, 40)
+    assert all(0 <= score <= 100 for s in one.reached for score in s.scores)
+    assert not list((tmp_path / "runs").rglob("model.safetensors"))
+    again = labels.measure(tmp_path / "runs", ROWS, ROWS[:20], {"pre-trained here": str(encoder)}, **given)
+    assert again == measured
+    (axes,) = labels.draw(measured).axes
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["8", "40"]
+
+
+def test_a_seed_draws_its_own_rows():
+    assert labels.drawn(ROWS, 10, 1) == labels.drawn(ROWS, 10, 1) != labels.drawn(ROWS, 10, 2)
+    assert len(set(labels.drawn(ROWS, 80, 1))) == 80
+
+
+@given(words=st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=20), n=st.integers(0, 5))
+def test_n_grams_stay_whole(words, n):
+    text = " ".join(words)
+    said = shuffled(text, n)
+    assert sorted(said.split()) == sorted(words) and said == shuffled(text, n)
+    if n:
+        parts = [" ".join(words[i : i + n]) for i in range(0, len(words), n)]
+        assert all(part in said for part in parts)
+    else:
+        assert said == text
+
+
+def test_word_order_end_to_end(encoder, tmp_path):
+    tasks = {
+        "one": (ROWS, ROWS[:20]),
+        "two": ([((t[0], t[0]), label) for t, label in ROWS], [(("a b", "c d"), "bad")] * 4),
+    }
+    measured = order.measure(tmp_path, tasks, start=str(encoder), grams=(1, 0), seeds=1, epochs=1)
+    assert [kept.task for kept in measured.tasks] == ["one", "two"]
+    (axes,) = order.draw(measured).axes
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["1", "whole"]

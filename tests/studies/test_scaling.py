@@ -1,0 +1,47 @@
+"""Scaling: a law that is known is found again, with its uncertainty; the study runs end to end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from clearhead.studies import scaling
+from clearhead.studies.scaling import Point, fitted, predicted
+
+
+def made(noise: float, seed: int = 0) -> list[Point]:
+    draw = np.random.default_rng(seed)
+    points = []
+    for size in (1e4, 1e5, 1e6, 1e7):
+        for tokens in (1e5, 1e6, 1e7, 1e8):
+            loss = 1.7 + 400 / size**0.6 + 150 / tokens**0.35
+            points.append(Point(int(size), int(tokens), 6 * size * tokens, loss * float(np.exp(noise * draw.normal()))))
+    return points
+
+
+def test_a_known_law_is_found_again():
+    law = fitted(made(0.0), draws=5)
+    assert law.E.value == pytest.approx(1.7, rel=0.02) and law.error < 1e-3
+    assert law.a.value == pytest.approx(0.6, rel=0.03) and law.b.value == pytest.approx(0.35, rel=0.03)
+
+
+def test_the_interval_holds_what_is_true_and_grows_with_noise():
+    quiet, loud = fitted(made(0.002), draws=40), fitted(made(0.03), draws=40)
+    assert quiet.b.low <= 0.35 <= quiet.b.high
+    assert loud.b.high - loud.b.low > 2 * (quiet.b.high - quiet.b.low)
+    assert quiet.E.low <= quiet.E.value <= quiet.E.high
+
+
+def test_the_study_end_to_end(tmp_path):
+    torch.set_num_threads(1)
+    (tmp_path / "text.txt").write_text("".join(f"Line {n} says that {n} is {n * n}.\n" for n in range(600)))
+    given = {"text": ("text.txt",), "base": tmp_path, "hold_out": 30, "widths": (16, 32), "vocab_size": 290}
+    measured = scaling.measure(tmp_path / "runs", tokens=(1000, 2000, 3000), batch_tokens=256, **given)
+    assert len(measured.points) == 6 and len({p.parameters for p in measured.points}) == 2
+    for p in measured.points:
+        assert p.compute > 6 * p.parameters * p.tokens
+        assert predicted(measured.law, p.parameters, p.tokens) == pytest.approx(p.loss, rel=0.25)
+    assert scaling.measure(tmp_path / "runs", tokens=(1000, 2000, 3000), batch_tokens=256, **given) == measured
+    tokens, parameters, compute = scaling.draw(measured).axes
+    assert len(tokens.lines) == 2 and len(parameters.lines) == 3 and len(compute.lines) == 2
