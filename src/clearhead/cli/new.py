@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 
 from clearhead.cli.faults import told
+from clearhead.tasks import TASKS
 
 
 @told
 def new(
-    task: Annotated[str, typer.Argument(help="translate, language_model, classify, pair, tag or qa.")],
+    task: Annotated[str, typer.Argument(help=f"{', '.join(TASKS)}.")],
     data: Annotated[
         list[Path], typer.Option(help="The training text: a file a column (source, then target), or one table.")
     ],

@@ -90,6 +90,8 @@ def encoder_of_words(settings: Mapping[str, Any], tokenizer: Tokenizer, max_len:
     if name == "roberta":
         given["position_offset"] = (tokenizer.pad_id or 0) + 1  # its positions begin after its padding
     stack = _transformer({"activation": "gelu", "norm_eps": 1e-12, **told}, given)
+    if name == "electra" and stack.embedding_width == stack.width:
+        stack = replace(stack, embedding_width=None)  # nothing is widened
     family = FAMILIES[name]
     made = family.read(family.write(ModelConfig(encoder=stack), family.architecture({})), family.architecture({}, head))
     return replace(made, encoder=stack)

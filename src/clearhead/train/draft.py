@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import islice
 from pathlib import Path
 
@@ -25,15 +26,7 @@ seed: 1
 data:
   train: {train}
 {valid}  max_len: {max_len}            # {longest}
-
-tokenizer:
-  vocab_size: {vocab_size}       # pieces, learnt from the training text
-
-model:
-  kind: transformer       # or gru, lstm, rnn
-  size: {size}             # tiny, small or base; any setting of it can stand here too: width, num_layers, dropout, ...
-  dropout: {dropout}            # less with more data
-
+{model}
 train:
   steps: {steps}             # about {epochs} times through {count:,} rows
   batch_tokens: {batch_tokens}      # tokens of a batch, {side}
@@ -48,6 +41,31 @@ train:
   average: 5              # the final model is the mean of the last 5
 """
 
+FRESH = """{more}
+tokenizer:
+  vocab_size: {vocab_size}       # pieces, learnt from the training text
+
+model:
+  {kind}
+  size: {size}             # tiny, mini, small or base; any setting can stand here too: width, num_layers, dropout, ...
+  dropout: {dropout}            # less with more data
+"""
+STARTED = """{more}
+model:
+  start: {start}           # its tokenizer and its sizes; what it knows is where this begins
+"""
+TITLES = {
+    "translate": "A translator", "language_model": "A language model", "converse": "A model that converses",
+    "masked": "An encoder that learns from plain text: hidden words",
+    "replaced": "An encoder that learns from plain text: which words were replaced?",
+}  # fmt: skip
+KINDS = {
+    "masked": "family: bert            # or roberta, albert",
+    "replaced": "family: electra         # and a generator of a quarter of its width",
+}
+PAIRS = "  pairs: none             # next: does the second stretch follow? order: which of the two is first?\n"
+TURNS = ("turns", "messages", "conversation", "conversations", "dialog", "dialogue", "utterances")
+
 
 def draft(task: str, files: list[Path], out: Path, start: str | None = None) -> str:
     """The text of a recipe for this task on these files, to be written to `out`; `start` is a model to begin with."""
@@ -55,47 +73,66 @@ def draft(task: str, files: list[Path], out: Path, start: str | None = None) -> 
         raise ValueError(f"there is no task {task!r}: {unknown(task, TASKS)}")
     if TASKS[task].drawn is not None:
         return tuned(task, files, out, start)
-    if start is not None:
-        raise ValueError(f"{task} is drafted from nothing: write `start` into the recipe's model section by hand")
-    return _built(task, files, out)
+    if start is not None and task not in ("masked", "language_model", "converse"):
+        raise ValueError(f"{task} is drafted from nothing: take --start out")
+    return _built(task, files, out, start)
 
 
-def _built(task: str, files: list[Path], out: Path) -> str:
-    part = _part(TASKS[task].forms[0], files)
+def _built(task: str, files: list[Path], out: Path, start: str | None) -> str:
+    part = _dialogues(files) if task == "converse" else _part(TASKS[task].forms[0], files)
     words = count = 0
     rows = rows_of(part, Path())
     for row in islice(rows, SAMPLE):
-        words += sum(len(value.split()) for value in row.values.values())
+        words += sum(len(str(value).split()) for value in row.values.values())
         count += 1
     if count < 2:
         raise ValueError(f"{', '.join(map(str, files))}: two rows of text are due, one to train on and one to validate")
     per_row = words / count * PIECES + len(part)
     count += sum(1 for _ in islice(rows, SAMPLE, None)) if count == SAMPLE else 0
     size, vocab_size, dropout = _sizes(per_row * count)
+    more = PAIRS if task == "masked" else ""
+    kind = KINDS.get(task, "kind: transformer       # or gru, lstm, rnn")
+    model = FRESH.format(more=more, vocab_size=vocab_size, kind=kind, size=size, dropout=dropout)
+    if start is not None:
+        model = STARTED.format(more=more, start=start if ":" in start else os.path.relpath(start, out.parent))
     batch_tokens = 4096
     steps = max(100, round(per_row * count * EPOCHS / batch_tokens, -2))
     pairs = task == "translate"
     return TEXT.format(
-        title={"translate": "A translator", "language_model": "A language model"}[task],
+        title=TITLES[task],
         name=out,
         task=task,
         train=in_line(part, out),
         valid=f"  hold_out: {max(1, min(1000, count // 20))}          # rows kept for validation; or give `valid`\n",
         max_len=128,
         longest="pairs with a longer side are left out, and counted" if pairs else "tokens read at once",
-        vocab_size=vocab_size,
-        size=size,
-        dropout=dropout,
+        model=model,
         steps=int(steps),
         epochs=EPOCHS,
         count=count,
         batch_tokens=batch_tokens,
         side="source and target together" if pairs else "in stretches of max_len",
         smoothing=0.1 if pairs else 0.0,
-        lr="1.0e-3",
+        lr="1.0e-3" if start is None else "1.0e-4",
         warmup=int(min(1000, steps // 5)),
         every=int(max(20, round(steps / EPOCHS))),
     )
+
+
+def _dialogues(files: list[Path]) -> Part:
+    """A file of dialogues, and how its turns are told apart."""
+    if len(files) != 1:
+        raise ValueError(
+            f"{len(files)} files, where one of dialogues is due: .jsonl, or a text with a mark between turns"
+        )
+    (file,) = files
+    if ".jsonl" in file.suffixes:
+        names = columns_of(file)
+        found = [name for name in TURNS if name in names]
+        if not found:
+            raise ValueError(f"{file} has the keys {', '.join(names)}: call the list of turns {' or '.join(TURNS[:2])}")
+        return {"file": str(file), "turns": found[0]}
+    return {"file": str(file), "turns": "__eou__"}
 
 
 def _sizes(tokens: float) -> tuple[str, int, float]:
