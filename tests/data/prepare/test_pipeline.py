@@ -121,6 +121,7 @@ def test_any_number_of_workers_gives_the_same_bytes(corpus, tmp_path, plain, wor
     assert hashes(tmp_path / "shards") == hashes(plain[0])
 
 
+@pytest.mark.slow
 def test_a_local_ray_gives_the_same_bytes(corpus, tmp_path, plain):
     ray = pytest.importorskip("ray")
     settings = Prepare(str(corpus / "words"), block=64, split="blank", task_bytes=6000)
