@@ -190,7 +190,8 @@ def make_recipe(values: Mapping[str, Any]) -> Recipe:
     try:
         return TypeAdapter(Recipe).validate_python(values)
     except ValidationError as error:
-        raise ValueError("; ".join(_told(e) for e in error.errors())) from None  # type: ignore[arg-type]
+        told = {_place(e): _told(e) for e in reversed(error.errors())}  # of what may be two things, the first
+        raise ValueError("; ".join(reversed(told.values()))) from None
 
 
 def plain(recipe: Recipe) -> dict[str, Any]:
@@ -246,9 +247,14 @@ def _known(values: Any, kind: type[Any], where: str) -> None:
             _known(value, types[key], f"{where}{key}.")  # type: ignore[arg-type]
 
 
+def _place(error: Mapping[str, Any]) -> str:
+    """Where it is in the recipe."""
+    return ".".join(str(part) for part in error["loc"] if part not in ("str", "list[str]"))
+
+
 def _told(error: Mapping[str, Any]) -> str:
     """One line of pydantic's in the words of this house."""
-    where = ".".join(map(str, error["loc"]))
+    where = _place(error)
     if error["type"] == "missing":
         return f"{where} is missing"
     reason = str(error["msg"]).removeprefix("Value error, ")

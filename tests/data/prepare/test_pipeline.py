@@ -75,7 +75,7 @@ def made(corpus, target, **changes):
 
 
 def hashes(folder):
-    return {path.name: sha256(path) for path in sorted(folder.iterdir())}
+    return {str(p.relative_to(folder)): sha256(p) for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
 @pytest.fixture(scope="module")
@@ -96,9 +96,10 @@ def test_every_document_is_accounted_for(plain, corpus):
     assert (
         len(shards) == summary.blocks and sum(len(b.tokens) for b in shards.take(range(len(shards)))) == summary.tokens
     )
-    assert len(list(shards.names)) == summary.shards > 3
-    shards_words = Tokenizer.load(corpus / "words")
-    shards_words.check(shards.facts["tokenizer"])
+    assert len(list(target.glob("*.array_record"))) == summary.shards > 3
+    shards_words = Tokenizer.load(target / "tokenizer")
+    shards_words.check(shards.tokenizer)
+    assert len((target / "sources.sha256").read_text().splitlines()) == summary.files
     first = shards_words.decode(shards[0].tokens[: shards[0].sentences[0]].tolist())
     assert (corpus / "data" / "0.txt").read_text().lower().startswith(first[:20].lower())
 
