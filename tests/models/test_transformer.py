@@ -128,7 +128,7 @@ def test_shared_embeddings_and_presets():
     assert model.encoder.embedding.tokens is model.decoder.embedding.tokens
     apart = build_encoder_decoder(PRESETS["tiny"], shared_embedding=False)
     assert apart.encoder.embedding.tokens is not apart.decoder.embedding.tokens
-    assert list(PRESETS) == ["tiny", "small", "base"]
+    assert list(PRESETS) == ["tiny", "mini", "small", "base"]
 
 
 def test_a_decoder_wants_its_memory():
