@@ -17,7 +17,6 @@ import contextlib
 import io
 import json
 import lzma
-import multiprocessing
 import os
 import sys
 import tempfile
@@ -47,6 +46,7 @@ from clearhead.train.optimise import make_optimiser
 from clearhead.train.ranks import Ranks
 from clearhead.train.recipe import Optimiser, Training
 from clearhead.train.stop import Stop
+from timing import alone
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 BATCH = {"sst2": 32, "squad": 16}
@@ -176,22 +176,6 @@ SIDES: dict[str, Callable[..., float]] = {
     "grouped": partial(trainer_rate, grouped=True),
     "trainer": trainer_rate,
 }
-
-
-def alone(work: Callable[[], float]) -> float:
-    """The result of some work in a process of its own, as its user would run it: no side warms another's memory."""
-    there, here = multiprocessing.Pipe()
-
-    def run() -> None:
-        torch.set_num_threads(2)
-        there.send(work())
-
-    process = multiprocessing.get_context("fork").Process(target=run)
-    process.start()
-    there.close()
-    found = here.recv()
-    process.join()
-    return found
 
 
 def measured(name: str, steps: int, trial: int, dtypes: Sequence[str], rounds: int) -> dict[str, float]:

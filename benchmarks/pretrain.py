@@ -17,12 +17,10 @@ import contextlib
 import io
 import json
 import logging
-import multiprocessing
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,6 +47,7 @@ from clearhead.train.precision import precision
 from clearhead.train.ranks import Ranks
 from clearhead.train.recipe import Optimiser, Training
 from clearhead.train.stop import Stop
+from timing import alone
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 BATCH, LENGTH = 16, 256
@@ -174,22 +173,6 @@ def trainer_rate(kind: str, rows: list[list[int]], words: Tokenizer, steps: int,
     with contextlib.redirect_stdout(io.StringIO()):
         trainer.train()
     return sum(counts[2 : len(marks)]) / (marks[-1] - marks[1])
-
-
-def alone(work: Callable[[], float]) -> float:
-    """The result of some work in a process of its own: no side warms another's memory."""
-    there, here = multiprocessing.Pipe()
-
-    def run() -> None:
-        torch.set_num_threads(2)
-        there.send(work())
-
-    process = multiprocessing.get_context("fork").Process(target=run)
-    process.start()
-    there.close()
-    found = here.recv()
-    process.join()
-    return found
 
 
 def trained(kind: str, texts: list[str], steps: int, dtypes: tuple[str, ...]) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import multiprocessing
 import time
 from collections.abc import Callable
 
@@ -31,3 +32,21 @@ def interleaved(works: dict[str, Callable[[], object]], rounds: int, *, budget: 
         if time.perf_counter() - begin > budget:
             break
     return best
+
+
+def alone(work: Callable[[], float]) -> float:
+    """The result of some work in a process of its own, as its user would run it: no side warms another's memory."""
+    there, here = multiprocessing.Pipe()
+
+    def run() -> None:
+        import torch
+
+        torch.set_num_threads(2)
+        there.send(work())
+
+    process = multiprocessing.get_context("fork").Process(target=run)
+    process.start()
+    there.close()
+    found = here.recv()
+    process.join()
+    return found

@@ -8,8 +8,7 @@ from typing import Any
 
 from clearhead.data.shards import SIZES, packed, write_shard
 from clearhead.files import write_manifest
-from clearhead.tasks.passages import tokens_of
-from clearhead.text import train_tokenizer
+from clearhead.text import tokens_of, train_tokenizer
 
 WORDS = ["ba", "be", "bi", "bo", "bu", "da", "de", "di", "do", "du", "ka", "ke", "ki", "ko", "ku"]
 

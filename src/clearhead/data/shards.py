@@ -63,10 +63,13 @@ class Block:
 
     def pieces(self) -> Iterator[tuple[Integers, Integers]]:
         """The tokens of each document, and the ends of its sentences in them."""
-        edges = [*self.starts.tolist(), len(self.tokens)]
-        for begin, end in pairwise(edges):
-            ends = self.sentences[(self.sentences > begin) & (self.sentences <= end)]
-            yield self.tokens[begin:end], ends - begin
+        return pieces_of(self.tokens, self.sentences, self.starts)
+
+
+def pieces_of(tokens: Integers, ends: Integers, starts: Integers) -> Iterator[tuple[Integers, Integers]]:
+    """The tokens from each start on, and the ends of sentences in them."""
+    for begin, end in pairwise([*starts.tolist(), len(tokens)]):
+        yield tokens[begin:end], ends[(ends > begin) & (ends <= end)] - begin
 
 
 def packed(documents: Iterable[Sequence[Sequence[int]]], size: int) -> Iterator[Block]:

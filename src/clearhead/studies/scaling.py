@@ -7,7 +7,7 @@ what it has not read. Every model is trained to the end of its own schedule; not
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import product
 from math import log10
 from pathlib import Path
@@ -203,8 +203,3 @@ def draw(measured: Scaling) -> Figure:
 
 def _short(count: float) -> str:
     return f"{count / 1e6:.3g} M" if count >= 1e6 else f"{count / 1e3:.3g} k"
-
-
-def table(measured: Scaling) -> list[dict[str, float]]:
-    """The points, with what the law says of each."""
-    return [{**asdict(p), "predicted": predicted(measured.law, p.parameters, p.tokens)} for p in measured.points]

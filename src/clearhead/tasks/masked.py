@@ -36,6 +36,7 @@ class Masked:
 
     tokenizer: Tokenizer
     settings: Settings = field(default_factory=Settings)
+    always: bool = False  # every hidden word is behind the mask
 
     name: ClassVar[str] = "masked"
     forms: ClassVar[tuple[tuple[str, ...], ...]] = (("text",), ("shards",))
@@ -67,7 +68,8 @@ class Masked:
     @cached_property
     def masks(self) -> Masks:
         """How words are hidden."""
-        return masks_of(self.tokenizer, whole=self.settings.whole_words)
+        shares = {"masked": 1.0, "random": 0.0} if self.always else {}
+        return masks_of(self.tokenizer, whole=self.settings.whole_words, **shares)
 
     def encode(self, rows: Rows) -> tuple[Held, list[LeftOut]]:
         """Passages of whole sentences of one document each, and where the sentences end."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -16,8 +16,8 @@ import numpy as np
 
 from clearhead.data import Columns, Held, Integers, Ragged, Row, Rows
 from clearhead.data.readers import TABLES
-from clearhead.data.shards import packed
-from clearhead.text import Tokenizer, sentences_of
+from clearhead.data.shards import packed, pieces_of
+from clearhead.text import Tokenizer, tokens_of
 
 Pairs = Literal["none", "next", "order"]
 CHUNK = 200  # documents turned into tokens at once
@@ -89,9 +89,9 @@ class Passages:
         whole = {name: _split(*columns[name].take(examples)) for name in ("ids", "ends", "starts") if name in columns}
         for n, number in enumerate(examples.tolist()):
             ids, ends = whole["ids"][n], whole["ends"][n]
-            starts = whole["starts"][n].tolist() if "starts" in whole else [0]
+            starts = whole["starts"][n] if "starts" in whole else np.zeros(1, dtype=np.int64)
             source = np.random.Generator(np.random.Philox(np.random.SeedSequence([draw, number, 1])))
-            pieces = (piece for piece in _documents(ids, ends, starts) for piece in _cut(*piece, self.room))
+            pieces = (piece for piece in pieces_of(ids, ends, starts) for piece in _cut(*piece, self.room))
             yield number, self._framed(pieces, columns, number, source)
 
     def _framed(
@@ -151,27 +151,8 @@ def documents_of(rows: Rows) -> Iterator[str]:
         yield "\n".join(held)
 
 
-def tokens_of(documents: Iterable[str], tokenizer: Tokenizer, language: str) -> Iterator[list[list[int]]]:
-    """The sentences of each document in tokens, without marks."""
-    sentences = [sentences_of(text, language) for text in documents]
-    flat = [sentence for many in sentences for sentence in many]
-    if not flat:
-        yield from ([] for _ in sentences)
-        return
-    found = tokenizer(flat, special=False, offsets=False)
-    each = iter(found.ids.split(list(found.layout.sizes)))
-    for many in sentences:
-        yield [next(each).tolist() for _ in many]
-
-
 def _split(flat: Integers, sizes: Integers) -> list[Integers]:
     return np.split(flat, np.cumsum(sizes)[:-1]) if len(sizes) else []
-
-
-def _documents(ids: Integers, ends: Integers, starts: list[int]) -> Iterator[tuple[Integers, Integers]]:
-    """The documents of an example, and the ends of sentences in each."""
-    for begin, end in pairwise([*starts, len(ids)]):
-        yield ids[begin:end], ends[(ends > begin) & (ends <= end)] - begin
 
 
 def _cut(ids: Integers, ends: Integers, room: int) -> Iterator[tuple[Integers, Integers]]:

@@ -23,7 +23,6 @@ from clearhead.models.heads import Kind
 from clearhead.models.store import Opened
 from clearhead.tasks.build import encoder_of_words, generator_of
 from clearhead.tasks.masked import Masked
-from clearhead.tasks.masking import masks_of
 from clearhead.tasks.task import Batch, LeftOut, Settings
 from clearhead.text import Tokenizer
 
@@ -63,9 +62,7 @@ class Replaced:
     @cached_property
     def _masked(self) -> Masked:
         """What the generator learns: every hidden word is behind the mask."""
-        made = Masked(self.tokenizer, self.settings)
-        made.__dict__["masks"] = masks_of(self.tokenizer, whole=self.settings.whole_words, masked=1.0, random=0.0)
-        return made
+        return Masked(self.tokenizer, self.settings, always=True)
 
     def encode(self, rows: Rows) -> tuple[Held, list[LeftOut]]:
         """Passages of whole sentences of one document each."""

@@ -12,13 +12,14 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from clearhead.data.prepare.sources import Split, Unread, documents
 from clearhead.data.shards import SIZES, packed, write_shard
 from clearhead.files import write_atomic
-from clearhead.text import Tokenizer, sentences_of
+from clearhead.text import Tokenizer, sentences_of, tokens_of
 
 CHUNK = 256  # documents that are turned into tokens at once
 
@@ -120,24 +121,10 @@ class Pack:
 
     def _sentences(self, data: Iterable[Any], places: list[str]) -> Iterator[list[list[int]]]:
         """The sentences of each document in tokens, many documents at a time."""
-        chunk: list[list[str]] = []
-        for one in data:
-            places.append(one.id)
-            chunk.append(sentences_of(one.text, self.language))
-            if len(chunk) == CHUNK:
-                yield from self._turned(chunk)
-                chunk = []
-        yield from self._turned(chunk)
-
-    def _turned(self, chunk: list[list[str]]) -> Iterator[list[list[int]]]:
-        flat = [sentence for many in chunk for sentence in many]
-        if not flat:
-            yield from ([] for _ in chunk)
-            return
-        found = _words(self.tokenizer)(flat, special=False, offsets=False)
-        each = iter(found.ids.split(list(found.layout.sizes)))
-        for many in chunk:
-            yield [next(each).tolist() for _ in many]
+        stream, words = iter(data), _words(self.tokenizer)
+        while chunk := list(islice(stream, CHUNK)):
+            places += [one.id for one in chunk]
+            yield from tokens_of([one.text for one in chunk], words, self.language)
 
 
 def words_of(text: str) -> list[str]:
