@@ -155,3 +155,15 @@ def test_heads_that_do_not_divide():
         build_encoder(replace(CONFIG, num_heads=5))
     with pytest.raises(ValueError, match="4 query heads cannot share 3 key heads"):
         build_encoder(replace(CONFIG, num_kv_heads=3))
+
+
+@pytest.mark.parametrize("positions", ["learned", "t5"])
+def test_a_new_model_hears_its_tokens_first(positions):
+    """What is added to a token's vector is smaller than the vector: a table of nn.Embedding's own size would drown it."""
+    config = replace(CONFIG, width=256, positions=positions, num_segments=2)
+    stack = build_encoder(config)
+    tokens = stack.embedding.tokens.weight.std()
+    added = [table.weight.std() for name, table in stack.named_modules()
+             if isinstance(table, nn.Embedding) and "tokens" not in name]  # fmt: skip
+    assert len(added) == 2  # segments, and positions or the bias of distances
+    assert all(one < tokens / 2 for one in added)

@@ -175,6 +175,7 @@ class T5Relative(nn.Module):
     ) -> None:
         super().__init__()
         self.table = nn.Embedding(num_buckets, num_heads)
+        nn.init.normal_(self.table.weight, std=0.02)
         distance = torch.arange(-max_distance, max_distance + 1, device="cpu")
         self.register_buffer("buckets", _buckets(distance, num_buckets, max_distance, bidirectional), persistent=False)
         self.register_buffer("still", torch.zeros(num_heads, device="cpu"), persistent=False)

@@ -276,12 +276,18 @@ def _embedding(c: TransformerConfig) -> Embedding:
     return Embedding(
         tokens,
         positions=added[c.positions]() if c.positions in added else None,  # type: ignore[arg-type]
-        segments=nn.Embedding(c.num_segments, width) if c.num_segments else None,
+        segments=_segments(c.num_segments, width) if c.num_segments else None,
         norm=_norm(c, width) if c.embedding_norm else None,
         dropout=_embedding_dropout(c),
         scaled=c.positions == "sinusoidal" if c.scaled is None else c.scaled,
         widen=None if c.embedding_width is None else nn.Linear(width, c.width),
     )
+
+
+def _segments(count: int, width: int) -> nn.Embedding:
+    table = nn.Embedding(count, width)
+    nn.init.normal_(table.weight, std=0.02)  # of its own it is 1, which would drown what the tokens say
+    return table
 
 
 def _embedding_dropout(c: TransformerConfig) -> float:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from clearhead.data.prepare.doubles import Stage
-from clearhead.data.prepare.steps import hush
+from clearhead.data.prepare.steps import Hush
 
 On = Literal["local", "slurm", "ray"]
 
@@ -44,7 +44,7 @@ def dropped_of(steps: list[dict[str, Any]]) -> dict[str, int]:
 
 
 def _executor(stage: Stage, logs: Path, on: On, workers: int) -> Any:
-    given: dict[str, Any] = {"pipeline": [hush, *stage.steps()], "tasks": stage.tasks, "logging_dir": str(logs)}
+    given: dict[str, Any] = {"pipeline": [Hush(), *stage.steps()], "tasks": stage.tasks, "logging_dir": str(logs)}
     if on == "local":
         from datatrove.executor import LocalPipelineExecutor
 

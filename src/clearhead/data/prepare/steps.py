@@ -26,12 +26,23 @@ CHUNK = 256  # documents that are turned into tokens at once
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 
-def hush(data: Any, rank: int, world_size: int) -> Any:
-    """The first step of every stage: datatrove is not to tell of each document and task."""
-    from loguru import logger
+class Hush:
+    """The first step of every stage: datatrove is not to tell of each document and task.
 
-    logger.disable("datatrove")
-    return data
+    It takes hold where it is made, and so in each process that it is sent to, before the task begins.
+    """
+
+    def __init__(self) -> None:
+        from loguru import logger
+
+        logger.disable("datatrove")
+        os.environ["TQDM_DISABLE"] = "1"
+
+    def __reduce__(self) -> tuple[type[Hush], tuple[()]]:
+        return Hush, ()
+
+    def __call__(self, data: Any, rank: int, world_size: int) -> Any:
+        return data
 
 
 @dataclass(frozen=True)
