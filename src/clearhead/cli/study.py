@@ -18,6 +18,7 @@ from clearhead.tasks import unknown
 if TYPE_CHECKING:
     from clearhead.studies.bank import Bank
     from clearhead.studies.bottleneck import Bottleneck
+    from clearhead.studies.domain import Domain
     from clearhead.studies.gradient import Gradient
     from clearhead.studies.labels import Labels
     from clearhead.studies.language_models import Comparison
@@ -29,6 +30,7 @@ TEST = "multi30k:test_2016_flickr"
 TAKES = {
     "bottleneck": ("--model", "--test", "--languages"), "gradient": ("--text",), "language_models": ("--text",),
     "labels": ("--text", "--model"), "bank": ("--model",), "order": ("--model",), "scaling": ("--text",),
+    "domain": ("--model",),
 }  # fmt: skip
 
 
@@ -203,12 +205,36 @@ def _scaling(models: list[str], text: Path | None, folder: Path, seed: int, quic
     return scaling.measure(folder / "runs", text=files, base=base, seed=seed, heard=heard, **sizes)
 
 
+def _domain(models: list[str], text: Path | None, folder: Path, seed: int, quick: bool, heard: Heard) -> Domain:
+    from clearhead.studies import domain, labels
+
+    start = str(Path(models[0]).absolute()) if models else labels.MINILM
+    if quick:
+        told = [
+            {"question": f"who was there in {n}?", "context": f"It is said that in {n} Ann {n} was there, alone.",
+             "answers": [{"text": f"Ann {n}", "start": len(f"It is said that in {n} ")}]}
+            for n in range(1900, 1940)
+        ]  # fmt: skip
+        sizes: dict[str, Any] = {"reading": 4, "batch_tokens": 256, "answering": 2, "max_len": 64, "seeds": 2}
+        return domain.measure(
+            folder / "runs", told[:30], told[30:], data="made up", start=start, seed=seed, heard=heard, **sizes
+        )
+    questions, others = domain.covid_qa()
+    return domain.measure(folder / "runs", questions, others, data="COVID-QA", start=start, seed=seed, heard=heard)
+
+
 def _text(text: Path | None, usual: tuple[str, ...]) -> tuple[tuple[str, ...], Path]:
     """The text of a study: its own, or a file."""
     return (usual, Path()) if text is None else ((text.name,), text.resolve().parent)
 
 
-PRETRAINING: dict[str, Any] = {"labels": _labels, "bank": _bank, "order": _order, "scaling": _scaling}
+PRETRAINING: dict[str, Any] = {
+    "labels": _labels,
+    "bank": _bank,
+    "order": _order,
+    "scaling": _scaling,
+    "domain": _domain,
+}
 
 
 def show_labels(console: Console, measured: Labels) -> None:
@@ -247,6 +273,15 @@ def show_scaling(console: Console, measured: Scaling) -> None:
     for name in ("E", "A", "a", "B", "b"):
         value = getattr(measured.law, name)
         console.print(f"{name} = {value.value:.4g}  (95 %: {value.low:.4g} to {value.high:.4g})")
+
+
+def show_domain(console: Console, measured: Domain) -> None:
+    """Print what reading gave for a person."""
+    table = _table("encoder", "loss of hidden words", "guessed", "F1", "exact")
+    for words, answers in zip(measured.words, measured.answers, strict=True):
+        loss, share = f"{words.losses[-1]:.3f}", f"{words.accuracy:.1f} %"
+        table.add_row(words.label, loss, share, str(answers.f1), str(answers.exact))
+    console.print(table)
 
 
 def show_bottleneck(console: Console, measured: Bottleneck) -> None:
@@ -291,6 +326,7 @@ SHOW: dict[str, Any] = {
     "bank": show_bank,
     "order": show_order,
     "scaling": show_scaling,
+    "domain": show_domain,
 }
 
 
