@@ -18,7 +18,7 @@ from clearhead.data.prepare import doubles
 from clearhead.data.prepare.doubles import Stage
 from clearhead.data.prepare.executors import On, dropped_of, run_stage
 from clearhead.data.prepare.sources import TASK, Split, files_of, tasks_of
-from clearhead.data.prepare.steps import Keep, Pack, Read, Take, word_rules
+from clearhead.data.prepare.steps import Hush, Keep, Pack, Read, Take, word_rules
 from clearhead.data.shards import SIZES
 from clearhead.files import new_folder, sha256, write_atomic, write_manifest
 from clearhead.text import Tokenizer
@@ -85,6 +85,7 @@ def prepare(
     if target.exists():
         raise ValueError(f"{target} is there already: give another folder, or remove it")
     _claim(work, corpus, settings, runs)
+    Hush()  # before datatrove is imported
     for stage in stages(corpus, work, settings, runs):
         run_stage(stage, work / "logs" / stage.name, on=on, workers=workers, heard=heard)
     summary = _summary(work, settings, runs)
