@@ -143,7 +143,7 @@ def _labels(models: list[str], text: Path | None, folder: Path, seed: int, quick
     from clearhead.studies import labels
 
     files, base = _text(text, labels.TEXT)
-    steps = 4 if quick else 2000
+    steps = 0 if models else 4 if quick else 2500
     sizes: dict[str, Any] = {"size": "tiny", "vocab_size": 500, "batch_tokens": 512} if quick else {}
     if models:
         own = Path(models[0])
@@ -263,12 +263,10 @@ def show_order(console: Console, measured: Order) -> None:
 
 def show_scaling(console: Console, measured: Scaling) -> None:
     """Print the runs and the law for a person."""
-    from clearhead.studies.scaling import predicted
-
-    table = _table("parameters", "tokens", "compute", "loss", "by the law")
-    for p in measured.points:
-        by_law = predicted(measured.law, p.parameters, p.tokens)
-        table.add_row(f"{p.parameters:,}", f"{p.tokens:,}", f"{p.compute:.2e}", f"{p.loss:.3f}", f"{by_law:.3f}")
+    table = _table("parameters", "tokens", "compute", "loss", "by the law", "95 %")
+    for p, law in zip(measured.points, measured.by_law, strict=True):
+        facts = f"{p.parameters:,}", f"{p.tokens:,}", f"{p.compute:.2e}", f"{p.loss:.3f}"
+        table.add_row(*facts, f"{law.value:.3f}", f"{law.low:.3f}-{law.high:.3f}")
     console.print(table)
     for name in ("E", "A", "a", "B", "b"):
         value = getattr(measured.law, name)

@@ -48,13 +48,13 @@ class Labels:
     test: int  # rows
     seeds: int
     sizes: tuple[int, ...]
-    pretraining_steps: int
+    pretraining_steps: int  # made here; 0 where the pre-trained one was given
     learners: tuple[Learner, ...]
 
 
 def pretrained(
     folder: Path, *, steps: int, text: Sequence[str] = TEXT, base: Path = Path(), size: str = "mini",
-    vocab_size: int = 8000, batch_tokens: int = 8192, seed: int = 1, heard: Heard = unheard,
+    vocab_size: int = 8000, batch_tokens: int = 4096, seed: int = 1, heard: Heard = unheard,
 ) -> Path:  # fmt: skip
     """A small BERT that learnt hidden words and next sentences from plain text."""
     recipe = make_recipe(
@@ -63,11 +63,11 @@ def pretrained(
             "seed": seed,
             "data": {"train": {"text": list(text)}, "hold_out": 200, "max_len": 128, "pairs": "next"},
             "tokenizer": {"vocab_size": vocab_size, "lowercase": True},
-            "model": {"family": "bert", "size": size},
+            "model": {"family": "bert", "size": size, "dropout": 0.0},
             "train": {
                 "steps": steps,
                 "batch_tokens": batch_tokens,
-                "optimiser": {"lr": 1e-3, "betas": [0.9, 0.98], "eps": 1e-6, "weight_decay": 0.01},
+                "optimiser": {"lr": 5e-4, "betas": [0.9, 0.98], "eps": 1e-6, "weight_decay": 0.01},
                 "schedule": {"kind": "linear", "warmup": max(1, steps // 10)},
                 "evaluate_every": max(1, steps // 4),
                 "save_every": max(1, steps // 4),

@@ -27,7 +27,7 @@ TASKS = {
     "sentiment (SST-2)": ("SST-2/{}.tsv", {"text": "sentence", "label": "label"}),
     "paraphrase (MRPC)": ("MRPC/{}.tsv", {"text": "#1 String", "second": "#2 String", "label": "Quality"}),
 }
-MOST = 5000  # rows of a task that are trained on
+MOST = 2500  # rows of a task that are trained on
 
 
 @dataclass(frozen=True)

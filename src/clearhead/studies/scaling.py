@@ -7,7 +7,7 @@ what it has not read. Every model is trained to the end of its own schedule; not
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from math import log10
 from pathlib import Path
@@ -44,7 +44,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Value:
-    """A parameter of the law and its 95 % interval."""
+    """A parameter of the law, or a loss by it, and its 95 % interval."""
 
     value: float
     low: float
@@ -70,6 +70,7 @@ class Scaling:
     vocab_size: int
     points: tuple[Point, ...]
     law: Law
+    by_law: tuple[Value, ...]  # the loss that the law gives for each point
 
 
 def measure(
@@ -123,29 +124,34 @@ def measure(
             read = steps * batch_tokens
             whole = size + table  # the output multiplies by the table too
             points.append(Point(size, read, 6.0 * whole * read, round(progress.best, 4)))
-    return Scaling(vocab_size, tuple(points), fitted(points, seed=seed))
+    return Scaling(vocab_size, tuple(points), *fitted(points, seed=seed))
 
 
-def fitted(points: Sequence[Point], *, draws: int = DRAWS, seed: int = 1) -> Law:
-    """The law with the least squared relative error, and intervals by a bootstrap over the runs."""
+def fitted(points: Sequence[Point], *, draws: int = DRAWS, seed: int = 1) -> tuple[Law, tuple[Value, ...]]:
+    """The law with the least squared relative error and its losses; intervals by a bootstrap over the runs."""
     names = ("parameters", "tokens", "loss")
     sizes, tokens, losses = (np.array([getattr(p, name) for p in points], dtype=np.float64) for name in names)
     source = np.random.default_rng(seed)
     best = _fit(sizes, tokens, losses, np.ones((1, len(points))))[0]
     chosen = source.integers(len(points), size=(draws, len(points)))
     weights = np.stack([np.bincount(row, minlength=len(points)) for row in chosen]).astype(np.float64)
-    low, high = np.percentile(_fit(sizes, tokens, losses, weights), [2.5, 97.5], axis=0)
-    floor, size, by_size, read, by_read = (
-        Value(*(float(f"{x:.4g}") for x in three)) for three in zip(best, low, high, strict=True)
-    )
-    law = Law(floor, size, by_size, read, by_read, 0.0)
-    off = [predicted(law, p.parameters, p.tokens) / p.loss - 1 for p in points]
-    return replace(law, error=float(f"{float(np.sqrt(np.mean(np.square(off)))):.3g}"))
+    others = _fit(sizes, tokens, losses, weights)
+    floor, size, by_size, read, by_read = _values(best, others)
+    every = [_predicted(fit, sizes, tokens) for fit in others]
+    central = _predicted(best, sizes, tokens)
+    error = float(np.sqrt(np.mean(np.square(central / losses - 1))))
+    return Law(floor, size, by_size, read, by_read, float(f"{error:.3g}")), _values(central, np.array(every))
 
 
-def predicted(law: Law, parameters: float, tokens: float) -> float:
-    """The loss that the law gives."""
-    return law.E.value + law.A.value / parameters**law.a.value + law.B.value / tokens**law.b.value
+def _predicted(fit: Floats, sizes: Floats, tokens: Floats) -> Floats:
+    """The losses that a law gives."""
+    return fit[0] + fit[1] / sizes ** fit[2] + fit[3] / tokens ** fit[4]
+
+
+def _values(best: Floats, others: Floats) -> tuple[Value, ...]:
+    """What was found, with the interval that 95 % of the bootstrap's samples are in."""
+    low, high = np.percentile(others, [2.5, 97.5], axis=0)
+    return tuple(Value(*(float(f"{x:.4g}") for x in three)) for three in zip(best, low, high, strict=True))
 
 
 def _fit(sizes: Floats, tokens: Floats, losses: Floats, weights: Floats) -> Floats:
@@ -174,26 +180,37 @@ def _fit(sizes: Floats, tokens: Floats, losses: Floats, weights: Floats) -> Floa
 
 
 def draw(measured: Scaling) -> Figure:
-    """The loss against tokens for every size, against parameters for every number of tokens, and against compute."""
+    """The loss against tokens for every size, against parameters for every number of tokens, and against compute.
+
+    The band is where the law would have it.
+    """
     points = measured.points
     sizes, reads = sorted({p.parameters for p in points}), sorted({p.tokens for p in points})
+
+    def curves(x: str, by: str, values: Sequence[int]) -> list[Curve]:
+        found: list[Curve] = []
+        for value in values:
+            mine = [(p, law) for p, law in zip(points, measured.by_law, strict=True) if getattr(p, by) == value]
+            places, low, high = (
+                [log10(getattr(p, x)) for p, _ in mine],
+                [v.low for _, v in mine],
+                [v.high for _, v in mine],
+            )
+            found.append(Curve(_short(value), places, [p.loss for p, _ in mine], low, high))
+        return found
+
     panels = [
         Panel(
-            [Curve(f"{_short(n)}", [log10(p.tokens) for p in points if p.parameters == n],
-                   [p.loss for p in points if p.parameters == n]) for n in sizes],
-            "tokens read", "validation loss, nats a token", "a line a model, by its parameters",
-            ticks=[(log10(d), _short(d)) for d in reads],
+            curves("tokens", "parameters", sizes), "tokens read", "validation loss, nats a token",
+            "a line a model, by its parameters", ticks=[(log10(d), _short(d)) for d in reads],
         ),
         Panel(
-            [Curve(_short(d), [log10(p.parameters) for p in points if p.tokens == d],
-                   [p.loss for p in points if p.tokens == d]) for d in reads],
-            "parameters, without the tokens' table", "", "a line a number of tokens",
-            ticks=[(log10(n), _short(n)) for n in sizes],
+            curves("parameters", "tokens", reads), "parameters, without the tokens' table", "",
+            "a line a number of tokens", ticks=[(log10(n), _short(n)) for n in sizes],
         ),
         Panel(
-            [Curve(_short(n), [log10(p.compute) for p in points if p.parameters == n],
-                   [p.loss for p in points if p.parameters == n]) for n in sizes],
-            "floating-point operations, powers of ten", "", "a line a model, by its parameters",
+            curves("compute", "parameters", sizes), "floating-point operations, powers of ten", "",
+            "a line a model, by its parameters",
         ),
     ]  # fmt: skip
     law = measured.law

@@ -1,0 +1,57 @@
+"""Draws the curves of the pre-training recipes in docs/results: python docs/pictures/pretraining.py"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from clearhead.see import Curve, Panel, draw_curves, save
+
+HERE = Path(__file__).parent
+NAMES = ("bert", "roberta", "albert", "electra", "gpt")
+LABELS = {"bert": "BERT", "roberta": "RoBERTa", "albert": "ALBERT", "electra": "ELECTRA", "gpt": "GPT"}
+LOSSES = {"bert": "valid_words", "albert": "valid_words", "electra": "valid_words"}  # without the pairs' part
+
+
+def main() -> None:
+    """Loss of words, pairs told apart, replaced words found; against millions of tokens read."""
+    runs = {name: json.loads((HERE.parent / "results" / f"{name}_mini.json").read_text()) for name in NAMES}
+
+    def curve(name: str, key: str, label: str | None = None) -> Curve:
+        run = runs[name]
+        each = run["recipe"]["train"]["batch_tokens"] / 1e6
+        return Curve(
+            label or LABELS[name], [p["step"] * each for p in run["curve"]], [p[key] for p in run["curve"]],
+            colour=NAMES.index(name),
+        )  # fmt: skip
+
+    words = [curve(name, LOSSES.get(name, "valid_loss")) for name in NAMES]
+    panels = [
+        Panel(words, "million tokens read", "nats a word", "loss of hidden words; GPT: of the next"),
+        Panel(
+            [curve("bert", "valid_pairs", "BERT: is it the next?"), curve("albert", "valid_pairs", "ALBERT: in order?")],
+            "million tokens read", "right, % (chance is 50)", "pairs of stretches",
+        ),
+        Panel(
+            [
+                curve("electra", "valid_precision", "precision"),
+                Curve("recall", *_of(runs["electra"], "valid_recall")),
+            ],
+            "million tokens read", "%", "ELECTRA: words that were put in",
+        ),
+    ]  # fmt: skip
+    svg, png = save(
+        draw_curves(panels, "Pre-training from SQuAD's paragraphs", width=4.8, height=4.0), HERE / "pretraining"
+    )
+    png.unlink()
+    print(svg)
+
+
+def _of(run: dict[str, Any], key: str) -> tuple[list[float], list[float]]:
+    each = run["recipe"]["train"]["batch_tokens"] / 1e6
+    return [p["step"] * each for p in run["curve"]], [p[key] for p in run["curve"]]
+
+
+if __name__ == "__main__":
+    main()
