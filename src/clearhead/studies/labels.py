@@ -117,7 +117,7 @@ def measure(
             for seed in range(1, seeds + 1):
                 steps = max(least, 3 * count // 32)
                 where = folder / label.replace(" ", "-") / f"{count}-{seed}"
-                name = f"{label}, {count:,} labels"
+                name = f"{label}, {count:,} labels, seed {seed}"
                 lr = RATES.get(label, 1e-4)
                 some = drawn(rows, count, seed)
                 scores.append(tuned(name, start, some, test, where, steps=steps, seed=seed, lr=lr, heard=heard))

@@ -86,7 +86,7 @@ def measure(
             for seed in range(1, seeds + 1):
                 mine, others = ([(tuple(shuffled(t, n) for t in texts), label) for texts, label in part]
                                 for part in (rows, test))  # fmt: skip
-                label = f"{name}, {n}-grams" if n else f"{name}, whole"
+                label = f"{name}, {f'{n}-grams' if n else 'whole'}, seed {seed}"
                 where, steps = folder / f"{number}-{n}-{seed}", max(1, epochs * len(rows) // 32)
                 score = tuned(label, start, mine, others, where, steps=steps, seed=seed, metric="macro_f1", heard=heard)
                 each.append(score)
