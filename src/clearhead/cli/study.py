@@ -239,9 +239,9 @@ PRETRAINING: dict[str, Any] = {
 
 def show_labels(console: Console, measured: Labels) -> None:
     """Print accuracy by labels for a person."""
-    table = _table("encoder", "parameters", *(f"{size:,} labels" for size in measured.sizes))
+    table = _table("labels:", *(f"{size:,}" for size in measured.sizes))
     for one in measured.learners:
-        table.add_row(one.label, f"{one.parameters:,}", *map(str, one.reached))
+        table.add_row(f"{one.label}, {one.parameters / 1e6:.1f} M", *map(str, one.reached))
     console.print(table)
 
 
