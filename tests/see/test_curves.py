@@ -40,8 +40,9 @@ def test_panels_stand_side_by_side():
     assert second.get_yscale() == "linear" and names(second) == ["with"]
 
 
-def test_names_keep_their_distance_on_paper():
-    close = [Curve(f"curve {i}", [0, 1], [0.0, 0.5 + i / 1000]) for i in range(5)]
+@pytest.mark.parametrize("more", ["", "\nits second line"])
+def test_names_keep_their_distance_on_paper(more):
+    close = [Curve(f"curve {i}{more}", [0, 1], [0.0, 0.5 + i / 1000]) for i in range(5)]
     figure = draw_curves([Panel(close, "x", "y")], "Close")
     figure.draw_without_rendering()
     boxes = sorted((text.get_window_extent() for text in figure.axes[0].texts), key=lambda box: box.y0)

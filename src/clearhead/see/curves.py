@@ -79,7 +79,8 @@ def draw_panel(axes: Axes, panel: Panel, height: float) -> None:
     if panel.y_range is not None:
         axes.set_ylim(*panel.y_range)
     if panel.labelled:
-        _names(axes, panel.curves, LINE / (height * 72 * 0.7))
+        lines = max((curve.label.count("\n") + 1 for curve in panel.curves), default=1)
+        _names(axes, panel.curves, lines * LINE / (height * 72 * 0.7))
 
 
 def _names(axes: Axes, curves: Sequence[Curve], gap: float) -> None:
