@@ -241,7 +241,9 @@ def show_labels(console: Console, measured: Labels) -> None:
     """Print accuracy by labels for a person."""
     table = _table("labels:", *(f"{size:,}" for size in measured.sizes))
     for one in measured.learners:
-        table.add_row(f"{one.label}, {one.parameters / 1e6:.1f} M", *map(str, one.reached))
+        table.add_row(
+            f"{one.label}, {one.parameters / 1e6:.1f} M", *(str(score).replace(" ", "") for score in one.reached)
+        )
     console.print(table)
 
 
@@ -257,7 +259,7 @@ def show_order(console: Console, measured: Order) -> None:
     """Print scores by n for a person."""
     table = _table("task", *(f"n = {n}" if n else "whole" for n in measured.grams))
     for one in measured.tasks:
-        table.add_row(one.task, *map(str, one.scores))
+        table.add_row(one.task, *(str(score).replace(" ", "") for score in one.scores))
     console.print(table)
 
 

@@ -50,6 +50,7 @@ class Labels:
     sizes: tuple[int, ...]
     pretraining_steps: int  # made here; 0 where the pre-trained one was given
     learners: tuple[Learner, ...]
+    seconds: float  # of fine-tuning, all runs together
 
 
 def pretrained(
@@ -110,6 +111,7 @@ def measure(
 ) -> Labels:
     """Fine-tune every start on every number of labels with every seed; a seed draws its own rows."""
     learners: list[Learner] = []
+    seconds = 0.0
     for label, start in starts.items():
         reached: list[Spread] = []
         for count in sizes:
@@ -120,10 +122,12 @@ def measure(
                 name = f"{label}, {count:,} labels, seed {seed}"
                 lr = RATES.get(label, 1e-4)
                 some = drawn(rows, count, seed)
-                scores.append(tuned(name, start, some, test, where, steps=steps, seed=seed, lr=lr, heard=heard))
+                found = tuned(name, start, some, test, where, steps=steps, seed=seed, lr=lr, heard=heard)
+                scores.append(found.score)
+                seconds += found.seconds
             reached.append(spread(scores))
         learners.append(Learner(label, _parameters(start), tuple(reached)))
-    return Labels(data, len(test), seeds, tuple(sizes), pretraining_steps, tuple(learners))
+    return Labels(data, len(test), seeds, tuple(sizes), pretraining_steps, tuple(learners), round(seconds, 1))
 
 
 def rows_of(part: Rows) -> list[Labelled]:

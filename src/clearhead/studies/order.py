@@ -48,6 +48,7 @@ class Order:
     seeds: int
     grams: tuple[int, ...]
     tasks: tuple[Kept, ...]
+    seconds: float  # of fine-tuning, all runs together
 
 
 def shuffled(text: str, n: int) -> str:
@@ -79,6 +80,7 @@ def measure(
 ) -> Order:
     """Fine-tune `start` on every task with every length of n-grams and every seed."""
     found: list[Kept] = []
+    seconds = 0.0
     for number, (name, (rows, test)) in enumerate(tasks.items()):
         scores: list[Spread] = []
         for n in grams:
@@ -88,11 +90,12 @@ def measure(
                                 for part in (rows, test))  # fmt: skip
                 label = f"{name}, {f'{n}-grams' if n else 'whole'}, seed {seed}"
                 where, steps = folder / f"{number}-{n}-{seed}", max(1, epochs * len(rows) // 32)
-                score = tuned(label, start, mine, others, where, steps=steps, seed=seed, metric="macro_f1", heard=heard)
-                each.append(score)
+                run = tuned(label, start, mine, others, where, steps=steps, seed=seed, metric="macro_f1", heard=heard)
+                each.append(run.score)
+                seconds += run.seconds
             scores.append(spread(each))
         found.append(Kept(name, len(rows), len(test), tuple(scores)))
-    return Order(start, seeds, tuple(grams), tuple(found))
+    return Order(start, seeds, tuple(grams), tuple(found), round(seconds, 1))
 
 
 def glue(most: int = MOST) -> dict[str, tuple[list[Labelled], list[Labelled]]]:

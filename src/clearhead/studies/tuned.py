@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from clearhead.files import write_atomic
 from clearhead.studies.trained import Heard, trained, unheard
@@ -16,6 +16,14 @@ Labelled = tuple[tuple[str, ...], str]
 """The texts of a row, one or two, and its label."""
 
 COLUMNS = ("text", "second")
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a run came to, and the time that its training took."""
+
+    score: float  # in per cent
+    seconds: float
 
 
 def write_rows(rows: Sequence[Labelled], path: Path) -> None:
@@ -37,15 +45,16 @@ def tuned(
     metric: str = "accuracy",
     max_len: int = 128,
     heard: Heard = unheard,
-) -> float:
-    """What a model that starts from `start`, trained on `rows`, gets right in `test`, in per cent.
+) -> Scored:
+    """What a model that starts from `start`, trained on `rows`, gets right in `test`.
 
     A run that was scored before, in `folder`, is not made again.
     """
     kept = folder / "score.json"
     if kept.exists():
         heard(name, steps, steps)
-        return float(json.loads(kept.read_text(encoding="utf-8"))["score"])
+        told = json.loads(kept.read_text(encoding="utf-8"))
+        return Scored(told["score"], told["seconds"])
     folder.mkdir(parents=True, exist_ok=True)
     for part, content in (("train", rows), ("test", test)):
         if not (folder / f"{part}.jsonl").exists():
@@ -74,7 +83,7 @@ def tuned(
     )  # fmt: skip
     _, progress = trained(name, recipe, folder, folder / "run", heard)
     assert progress.best is not None
-    facts: dict[str, Any] = {"score": progress.best, "seconds": round(progress.seconds, 1), "steps": steps}
-    write_atomic(kept, json.dumps(facts) + "\n")
+    found = Scored(progress.best, round(progress.seconds, 1))
+    write_atomic(kept, json.dumps(asdict(found)) + "\n")
     shutil.rmtree(folder / "run")
-    return progress.best
+    return found
