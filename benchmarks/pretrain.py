@@ -21,6 +21,7 @@ import os
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,24 @@ from clearhead.train.stop import Stop
 from timing import alone
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
-BATCH, LENGTH = 16, 256
+LENGTH = 256
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured."""
+
+    steps: int
+    warm: int  # steps before them
+    batch: int
+    dtypes: tuple[str, ...]
+    packed: bool  # is the peer also given documents that run on?
+    documents: int  # to prepare
+    rounds: int
+
+
+DEFAULT = Size(2, 1, 8, ("bfloat16",), False, 8000, 1)
+FULL = Size(30, 2, 16, ("bfloat16", "float32"), True, 15_000, 3)
 GPT = {"width": 384, "num_layers": 6, "num_heads": 12, "hidden": 1536, "dropout": 0.1}
 
 
@@ -85,19 +103,19 @@ def our_model(kind: str, words: Tokenizer) -> Any:
     return build(decoder_only(GPT, words.vocab_size, LENGTH))
 
 
-def our_rate(kind: str, task: Any, columns: Any, words: Tokenizer, steps: int, dtype: str, bare: bool) -> float:
+def our_rate(kind: str, task: Any, columns: Any, words: Tokenizer, size: Size, dtype: str, bare: bool) -> float:
     """Tokens a second of our loop; `bare`: of the model on batches that lie ready."""
-    settings = Training(steps=10**6, batch_examples=BATCH, dtype=dtype, optimiser=Optimiser(lr=5e-5))  # type: ignore[arg-type]
+    settings = Training(steps=10**6, batch_examples=size.batch, dtype=dtype, optimiser=Optimiser(lr=5e-5))  # type: ignore[arg-type]
     model = our_model(kind, words)
     job, stop, ranks = Job(task, model, columns, settings, 1, Path()), Stop(), Ranks()
     optimiser, batches = make_optimiser(model, settings.optimiser), batches_of(task, columns, settings, 1)
-    order = [batches.batch(*batches.place(number)) for number in range(steps + 2)]
+    order = [batches.batch(*batches.place(number)) for number in range(size.warm + size.steps)]
     ready = [task.collate(columns, examples, n + 1) for n, examples in enumerate(order)] if bare else []
     model.train()
     begin = 0.0
     with kept():
         for number, examples in enumerate(order):
-            if number == 2:  # the first two warm it
+            if number == size.warm:
                 begin = time.perf_counter()
             if bare:
                 with precision(dtype, torch.device("cpu")):
@@ -109,7 +127,7 @@ def our_rate(kind: str, task: Any, columns: Any, words: Tokenizer, steps: int, d
             else:
                 step(job, optimiser, examples, number, ranks, stop)
     spent = time.perf_counter() - begin
-    return sum(int(task.lengths(columns, e).sum()) for e in order[2:]) / spent
+    return sum(int(task.lengths(columns, e).sum()) for e in order[size.warm :]) / spent
 
 
 class Rowed(torch.utils.data.Dataset[Any]):
@@ -125,7 +143,7 @@ class Rowed(torch.utils.data.Dataset[Any]):
         return {"input_ids": self.rows[i], "attention_mask": [1] * len(self.rows[i])}
 
 
-def trainer_rate(kind: str, rows: list[list[int]], words: Tokenizer, steps: int, dtype: str, folder: str) -> float:
+def trainer_rate(kind: str, rows: list[list[int]], words: Tokenizer, size: Size, dtype: str, folder: str) -> float:
     """Tokens a second of the Trainer, without those that only pad."""
     from transformers import (
         AutoModelForMaskedLM,
@@ -155,7 +173,8 @@ def trainer_rate(kind: str, rows: list[list[int]], words: Tokenizer, steps: int,
             marks.append(time.perf_counter())
 
     arguments: dict[str, Any] = {
-        "output_dir": folder, "per_device_train_batch_size": BATCH, "max_steps": steps + 2, "learning_rate": 5e-5,
+        "output_dir": folder, "per_device_train_batch_size": size.batch, "max_steps": size.warm + size.steps,
+        "learning_rate": 5e-5,
         "bf16": dtype == "bfloat16", "use_cpu": True, "report_to": [], "save_strategy": "no", "logging_strategy": "no",
         "disable_tqdm": True, "seed": 1, "remove_unused_columns": False,
     }  # fmt: skip
@@ -172,10 +191,10 @@ def trainer_rate(kind: str, rows: list[list[int]], words: Tokenizer, steps: int,
     )  # fmt: skip
     with contextlib.redirect_stdout(io.StringIO()):
         trainer.train()
-    return sum(counts[2 : len(marks)]) / (marks[-1] - marks[1])
+    return sum(counts[size.warm : len(marks)]) / (marks[-1] - marks[size.warm - 1])
 
 
-def trained(kind: str, texts: list[str], steps: int, dtypes: tuple[str, ...]) -> dict[str, float]:
+def trained(kind: str, texts: list[str], size: Size) -> dict[str, float]:
     """Tokens a second of all sides, each in its better dtype."""
     words = Tokenizer.load(MODEL_DIR)
     task, columns = words_task(kind, words, texts)
@@ -187,14 +206,15 @@ def trained(kind: str, texts: list[str], steps: int, dtypes: tuple[str, ...]) ->
         rows = [part.tolist() for part in cut.layout.split(cut.ids)]
     best: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for dtype in dtypes:
+        for dtype in size.dtypes:
             sides = {
-                "ours": partial(our_rate, kind, task, columns, words, steps, dtype, False),
-                "trainer": partial(trainer_rate, kind, rows, words, steps, dtype, folder),
-                "bare": partial(our_rate, kind, task, columns, words, steps, dtype, True),
+                "ours": partial(our_rate, kind, task, columns, words, size, dtype, False),
+                "trainer": partial(trainer_rate, kind, rows, words, size, dtype, folder),
             }
             if kind == "mlm":
-                sides["packed"] = partial(trainer_rate, kind, packed, words, steps, dtype, folder)
+                sides["bare"] = partial(our_rate, kind, task, columns, words, size, dtype, True)
+            if size.packed and kind == "mlm":
+                sides["packed"] = partial(trainer_rate, kind, packed, words, size, dtype, folder)
             for side, rate in sides.items():
                 found = alone(rate)
                 best[side] = max(best.get(side, 0.0), found)
@@ -202,7 +222,7 @@ def trained(kind: str, texts: list[str], steps: int, dtypes: tuple[str, ...]) ->
     return best
 
 
-def prepared(texts: list[str]) -> dict[str, float]:
+def prepared(texts: list[str], rounds: int) -> dict[str, float]:
     """Documents a second of one process: ours, and datatrove's reader and tokenizer."""
     from datatrove.executor import LocalPipelineExecutor
     from datatrove.pipeline.readers import JsonlReader
@@ -212,29 +232,31 @@ def prepared(texts: list[str]) -> dict[str, float]:
 
     logging.disable(logging.INFO)
     rates: dict[str, float] = {}
-    with tempfile.TemporaryDirectory() as name:
-        here = Path(name)
-        (here / "corpus").mkdir()
-        with (here / "corpus" / "pages.jsonl").open("w", encoding="utf-8") as file:
-            for text in texts:
-                file.write(json.dumps({"text": text}, ensure_ascii=False) + "\n")
+    with tempfile.TemporaryDirectory() as folder:
+        here = Path(folder)
+        for name, some in (("few", texts[:100]), ("corpus", texts)):
+            (here / name).mkdir()
+            with (here / name / "pages.jsonl").open("w", encoding="utf-8") as file:
+                for text in some:
+                    file.write(json.dumps({"text": text}, ensure_ascii=False) + "\n")
         Tokenizer.load(MODEL_DIR).save(here / "words")
 
-        def ours(number: int) -> None:
-            prepare(here / "corpus", here / f"shards{number}", Prepare(str(here / "words")))
+        def ours(corpus: str, number: int) -> None:
+            prepare(here / corpus, here / f"shards{number}", Prepare(str(here / "words")))
 
-        def bare(number: int) -> None:
-            reader = JsonlReader(str(here / "corpus"), doc_progress=False, file_progress=False)
+        def bare(corpus: str, number: int) -> None:
+            reader = JsonlReader(str(here / corpus), doc_progress=False, file_progress=False)
             tokenizer = DocumentTokenizer(str(here / f"bare{number}"), str(here / "words" / "tokenizer.json"))
             logs = str(here / f"logs{number}")
             LocalPipelineExecutor([reader, tokenizer], tasks=1, workers=1, logging_dir=logs).run()
 
-        for number in range(3):
+        for number in range(rounds + 1):
             for side, work in (("ours", ours), ("bare", bare)):
                 begin = time.perf_counter()
                 with contextlib.redirect_stderr(io.StringIO()):
-                    work(number)
-                rates[side] = max(rates.get(side, 0.0), len(texts) / (time.perf_counter() - begin))
+                    work("corpus" if number else "few", number)  # the few pay for what is imported
+                if number:
+                    rates[side] = max(rates.get(side, 0.0), len(texts) / (time.perf_counter() - begin))
     return rates
 
 
@@ -245,13 +267,15 @@ def main() -> None:
     from loguru import logger
 
     logger.disable("datatrove")
-    steps, dtypes = (30, ("bfloat16", "float32")) if full else (3, ("bfloat16",))
-    texts = documents(BATCH * (steps + 3))
-    masked, causal = trained("mlm", texts, steps, dtypes), trained("clm", texts, steps, dtypes)
-    made = prepared(documents(15_000 if full else 3_000))
+    from transformers import Trainer  # noqa: F401  (once, before the processes part)
+
+    size = FULL if full else DEFAULT
+    texts = documents(size.batch * (size.steps + size.warm + 1) * 2)
+    masked, causal = trained("mlm", texts, size), trained("clm", texts, size)
+    made = prepared(documents(size.documents), size.rounds)
     print(json.dumps({
         "mlm_vs_hf": round(masked["ours"] / masked["trainer"], 3),
-        "mlm_vs_hf_packed": round(masked["ours"] / masked["packed"], 3),
+        "mlm_vs_hf_packed": round(masked["ours"] / masked["packed"], 3) if size.packed else None,
         "clm_vs_hf": round(causal["ours"] / causal["trainer"], 3),
         "of_bare": round(masked["ours"] / masked["bare"], 3),
         "prepare_docs_per_s_core": round(made["ours"], 1),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,7 +22,11 @@ WAIT = 0.2  # seconds between two looks at what is done
 def run_stage(stage: Stage, logs: Path, *, on: On, workers: int, heard: Callable[[str, int, int], object]) -> None:
     """Run the tasks of a stage that are not done yet."""
     with _watched(stage, logs, heard):
-        _executor(stage, logs, on, workers).run()
+        executor = _executor(stage, logs, on, workers)
+        if on == "local" and executor.workers == 1:
+            _here(executor)
+        else:
+            executor.run()
     if _done(logs) < stage.tasks:
         raise ValueError(
             f"{stage.tasks - _done(logs)} of {stage.tasks} tasks of {stage.name!r} failed: see {logs}/logs"
@@ -59,6 +65,20 @@ def _executor(stage: Stage, logs: Path, on: On, workers: int) -> Any:
     return SlurmPipelineExecutor(
         **given, workers=workers, time="24:00:00", partition="cpu", job_name=f"prepare-{stage.name}"
     )
+
+
+def _here(executor: Any) -> None:
+    """One task after another in this process, and no other process begun for a queue that nobody needs."""
+    from datatrove.utils.stats import PipelineStats
+
+    for rank in executor.get_incomplete_ranks():
+        steps, data = deepcopy(executor.pipeline), None
+        for step in steps:
+            data = step(data, rank, executor.tasks)
+        deque(data or (), maxlen=0)
+        with executor.logging_dir.open(f"stats/{rank:05d}.json", "w") as file:
+            PipelineStats(steps).save_to_disk(file)
+        executor.mark_rank_as_completed(rank)
 
 
 def _reach_ray() -> None:
