@@ -23,6 +23,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -267,7 +268,7 @@ def main() -> None:
     from loguru import logger
 
     logger.disable("datatrove")
-    from transformers import Trainer  # noqa: F401  (once, before the processes part)
+    import_module("transformers.trainer")  # once, before the processes part
 
     size = FULL if full else DEFAULT
     texts = documents(size.batch * (size.steps + size.warm + 1) * 2)
