@@ -219,4 +219,4 @@ def draw(measured: Scaling) -> Figure:
 
 
 def _short(count: float) -> str:
-    return f"{count / 1e6:.3g} M" if count >= 1e6 else f"{count / 1e3:.3g} k"
+    return f"{count / 1e6:.2g} M" if count >= 0.99e6 else f"{count / 1e3:.3g} k"
