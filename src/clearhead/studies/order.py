@@ -10,11 +10,10 @@ from zlib import crc32
 
 import numpy as np
 
-from clearhead.data import read_rows
-from clearhead.data.sets import locate
-from clearhead.see import Curve, Panel, draw_curves
+from clearhead.see import Panel, draw_curves
+from clearhead.studies.glue import COLA, MRPC, SST2, rows_of
 from clearhead.studies.labels import MINILM, drawn
-from clearhead.studies.spread import Spread, spread
+from clearhead.studies.spread import Spread, band, spread
 from clearhead.studies.trained import Heard, unheard
 from clearhead.studies.tuned import Labelled, tuned
 
@@ -23,9 +22,9 @@ if TYPE_CHECKING:
 
 GRAMS = (1, 2, 3, 4, 0)  # words that stay together; 0: the whole text
 TASKS = {
-    "acceptable or not (CoLA)": ("CoLA/{}.tsv", {"text": "4", "label": "2"}),
-    "sentiment (SST-2)": ("SST-2/{}.tsv", {"text": "sentence", "label": "label"}),
-    "paraphrase (MRPC)": ("MRPC/{}.tsv", {"text": "#1 String", "second": "#2 String", "label": "Quality"}),
+    "acceptable or not (CoLA)": COLA,
+    "sentiment (SST-2)": SST2,
+    "paraphrase (MRPC)": MRPC,
 }
 MOST = 2500  # rows of a task that are trained on
 
@@ -61,13 +60,6 @@ def shuffled(text: str, n: int) -> str:
     return " ".join(word for i in order for word in parts[i])
 
 
-def rows_of(file: str, columns: Mapping[str, str], part: str) -> list[Labelled]:
-    """Rows of a task of GLUE."""
-    names = [name for name in ("text", "second") if name in columns]
-    rows = read_rows(locate(f"glue:{file.format(part)}", Path()), columns)
-    return [(tuple(row.values[name] for name in names), row.values["label"]) for row in rows]
-
-
 def measure(
     folder: Path,
     tasks: Mapping[str, tuple[Sequence[Labelled], Sequence[Labelled]]],
@@ -100,19 +92,13 @@ def measure(
 
 def glue(most: int = MOST) -> dict[str, tuple[list[Labelled], list[Labelled]]]:
     """The tasks, with at most so many rows each."""
-    return {
-        name: (drawn(rows_of(file, columns, "train"), most, 1), rows_of(file, columns, "dev"))
-        for name, (file, columns) in TASKS.items()
-    }
+    return {name: (drawn(rows_of(task, "train"), most, 1), rows_of(task, "dev")) for name, task in TASKS.items()}
 
 
 def draw(measured: Order) -> Figure:
     """The score of each task against the length of what stays together."""
     places = [float(i) for i in range(len(measured.grams))]
     ticks = [(p, str(n) if n else "whole") for p, n in zip(places, measured.grams, strict=True)]
-    curves = [
-        Curve(one.task, places, [s.mean for s in one.scores], [s.low for s in one.scores], [s.high for s in one.scores])
-        for one in measured.tasks
-    ]
+    curves = [band(one.task, places, one.scores) for one in measured.tasks]
     panel = Panel(curves, "words that stay together (n)", "macro F1, %", ticks=ticks)
     return draw_curves([panel], "Trained and tested on shuffled n-grams", width=7.4, height=4.4)

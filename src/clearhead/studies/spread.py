@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from math import sqrt
 from statistics import mean, stdev
 
+from clearhead.see import Curve
+
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)  # two-sided, 95 %, from 1 degree of freedom
 
 
@@ -35,8 +37,18 @@ class Spread:
     def high(self) -> float:
         return self.mean + self.half
 
+    @property
+    def short(self) -> str:
+        """For a narrow table."""
+        return str(self).replace(" ", "")
+
     def __str__(self) -> str:
         return f"{self.mean:.1f} ± {self.half:.1f}" if len(self.scores) > 1 else f"{self.mean:.1f}"
+
+
+def band(label: str, x: Sequence[float], spreads: Sequence[Spread]) -> Curve:
+    """The means as a line, and their intervals around it."""
+    return Curve(label, x, [s.mean for s in spreads], [s.low for s in spreads], [s.high for s in spreads])
 
 
 def spread(scores: Sequence[float]) -> Spread:

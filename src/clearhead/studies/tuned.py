@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from clearhead.files import write_atomic
 from clearhead.studies.trained import Heard, trained, unheard
@@ -24,6 +25,20 @@ class Scored:
 
     score: float  # in per cent
     seconds: float
+
+
+def tuning(steps: int, lr: float, metric: str) -> dict[str, Any]:
+    """How every study fine-tunes."""
+    return {
+        "steps": steps,
+        "batch_examples": 32,
+        "optimiser": {"lr": lr, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.01},
+        "schedule": {"kind": "linear", "warmup": max(1, steps // 10)},
+        "evaluate_every": steps,  # once, at the end: nothing is chosen by the test
+        "save_every": steps,
+        "keep": 1,
+        "metric": metric,
+    }
 
 
 def write_rows(rows: Sequence[Labelled], path: Path) -> None:
@@ -69,16 +84,7 @@ def tuned(
                 "train": {"file": "train.jsonl", **part}, "valid": {"file": "test.jsonl", **part}, "max_len": max_len,
             },
             "model": {"start": start},
-            "train": {
-                "steps": steps,
-                "batch_examples": 32,
-                "optimiser": {"lr": lr, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.01},
-                "schedule": {"kind": "linear", "warmup": max(1, steps // 10)},
-                "evaluate_every": steps,  # once, at the end: nothing is chosen by the test
-                "save_every": steps,
-                "keep": 1,
-                "metric": metric,
-            },
+            "train": tuning(steps, lr, metric),
         }
     )  # fmt: skip
     _, progress = trained(name, recipe, folder, folder / "run", heard)

@@ -1,4 +1,4 @@
-"""Executors: who runs the tasks of a stage: processes of this machine, Slurm, or Ray. All of them are datatrove's."""
+"""Executors: who runs the tasks of a stage: this process, others of this machine, Slurm, or Ray, by datatrove's own."""
 
 from __future__ import annotations
 
