@@ -37,7 +37,7 @@ def test_tokens_are_as_likely_as_they_should_be(temperature, top_k, top_p):
     scores = torch.randn(30) * 1.5
     want = chances(scores, temperature, top_k, top_p)
     settings = [Sampling(temperature=temperature, top_k=top_k, top_p=top_p, seed=s) for s in range(DRAWS)]
-    tokens = Picker(settings, 1).pick(scores.expand(DRAWS, -1).clone(), 0, np.arange(DRAWS))[0].numpy()
+    tokens = Picker(settings).pick(scores.expand(DRAWS, -1).clone())[0].numpy()
     counts = np.bincount(tokens, minlength=30)
     assert not counts[want == 0].any()  # what was cut is never drawn
     assert chisquare(counts[want > 0], want[want > 0] * DRAWS).pvalue > 1e-3
@@ -48,12 +48,34 @@ def test_mixed_requests_draw_each_its_own(seed, warm, step):
     torch.manual_seed(0)
     scores = torch.randn(len(warm), 50)
     settings = [Sampling(temperature=t, top_k=7 * i, top_p=1.0 - i / 10, seed=seed) for i, t in enumerate(warm)]
-    together = Picker(settings, 4).pick(scores.clone(), step, np.arange(len(warm)))[0]
+    together = picked(Picker(settings), scores, step)
     for i, setting in enumerate(settings):
-        alone = Picker([setting], 9).pick(scores[i : i + 1].clone(), step, np.array([0]))[0]
+        alone = picked(Picker([setting]), scores[i : i + 1], step)
         assert alone.item() == together[i].item()
         if setting.temperature == 0:
             assert together[i] == scores[i].argmax()
+
+
+def picked(picker: Picker, scores: torch.Tensor, step: int) -> torch.Tensor:
+    """What is picked after so many tokens."""
+    for _ in range(step):
+        picker.pick(scores.clone())
+    return picker.pick(scores.clone())[0]
+
+
+def test_who_joins_later_begins_its_own_chance():
+    torch.manual_seed(0)
+    scores = torch.randn(3, 50)
+    a, b, c = (Sampling(temperature=1.0, seed=s) for s in (1, 2, 3))
+    picker = Picker([a, b])
+    picked(picker, scores[:2], 2)
+    picker.join([c])
+    third = picker.pick(scores.clone())[0]
+    assert third[0] == picked(Picker([a]), scores[:1], 3)[0]
+    assert third[2] == picked(Picker([c]), scores[2:], 0)[0]
+    picker.keep(np.array([2, 1]))
+    last = picker.pick(scores[[2, 1]].clone())[0]
+    assert last[0] == picked(Picker([c]), scores[2:], 1)[0] and last[1] == picked(Picker([b]), scores[1:2], 4)[0]
 
 
 def run(rows: list[list[int]], settings: list[Sampling]) -> list[list[int]]:

@@ -3,7 +3,8 @@
 The hypotheses of a sequence are several queries of that sequence. Each step writes the keys of all of them into free
 places of the sequence, and a table says which places belong to which hypothesis: choosing parents changes the table
 alone, and a place that belongs to nobody any more is free. So a sequence holds what its hypotheses share once. A
-sequence that leaves gives its row to the last one: a row is copied and not the cache.
+sequence that leaves gives its row to the last one: a row is copied and not the cache. One that joins takes the row
+behind the last, for which there is room more often than not.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ ROUND = 16  # places are added by as many: the fused kernel likes multiples of i
 
 
 class _Rectangles:
-    """Keys and values of each layer as (B, G, S, K), of which the first rows are in use."""
+    """Keys and values of each layer as (B, G, S, K), the first rows of it, and their first places, in use."""
 
     def __init__(self, num_layers: int, num_sequences: int) -> None:
         self.num_sequences = num_sequences
@@ -43,9 +44,9 @@ class _Rectangles:
         """Keys and values of all places, (B, G, S, K) each, where they lie."""
         pair = self._held[layer]
         assert pair is not None, f"layer {layer} was read before it was written"
-        if len(pair[0]) == self.num_sequences:
+        if (len(pair[0]), pair[0].shape[2]) == (self.num_sequences, self.length):
             return pair
-        return pair[0][: self.num_sequences], pair[1][: self.num_sequences]
+        return pair[0][: self.num_sequences, :, : self.length], pair[1][: self.num_sequences, :, : self.length]
 
     def read(self, layer: int) -> tuple[Tensor, Tensor]:
         """The same as `layout` says, (B S, G, K) each."""
@@ -62,6 +63,32 @@ class _Rectangles:
                     x.index_copy_(0, to, x.index_select(0, source))
         if len(sequences) != self.num_sequences:
             self.num_sequences, self._layout = len(sequences), None
+
+    def _append(self, other: _Rectangles) -> None:
+        """Put the rows of another behind these."""
+        count, total = self.num_sequences, self.num_sequences + other.num_sequences
+        for layer, mine in enumerate(self._held):
+            theirs = other.places(layer) if other.holds(layer) else None
+            if (like := theirs or mine) is not None:
+                for i, held in enumerate(self._roomy(layer, like, total)):
+                    held[count:total] = 0.0  # what is hidden must be finite all the same
+                    if theirs is not None:
+                        held[count:total, :, : theirs[i].shape[2]] = theirs[i]
+        self.num_sequences, self._layout = total, None
+
+    def _roomy(self, layer: int, like: tuple[Tensor, Tensor], rows: int) -> tuple[Tensor, Tensor]:
+        """A layer's keys and values with at least so many rows; half as many again where there are not enough."""
+        pair = self._held[layer]
+        if pair is not None and len(pair[0]) >= rows and pair[0].shape[2] >= self.length:
+            return pair
+        count = rows + rows // 2 if pair is None or len(pair[0]) < rows else len(pair[0])
+        k, v = (x.new_zeros(count, x.shape[1], self.length, x.shape[3]) for x in like)
+        if pair is not None:
+            for old, new in zip(pair, (k, v), strict=True):
+                width = min(old.shape[2], self.length)
+                new[: self.num_sequences, :, :width] = old[: self.num_sequences, :, :width]
+        self._held[layer] = k, v
+        return k, v
 
 
 class Memory(_Rectangles):
@@ -174,6 +201,25 @@ class Slots(_Rectangles):
         self._keep(sequences)
         self.lengths, self.positions = self.lengths[sequences], self.positions[sequences]
         self.seen = self.seen[sequences[:, None], parents]
+
+    def join(self, other: Slots) -> None:
+        """Add the sequences of another behind these; all have one hypothesis."""
+        self._trim()
+        other._trim()
+        self._grow(max(0, other.length - self.length))
+        other._grow(max(0, self.length - other.length))
+        self._append(other)
+        self.lengths = np.concatenate([self.lengths, other.lengths])
+        self.positions = np.concatenate([self.positions, other.positions])
+        self.seen = np.concatenate([self.seen, other.seen])
+
+    def _trim(self) -> None:
+        """Leave the places behind the longest sequence, which nobody sees since a longer one has left."""
+        used = int(np.flatnonzero(self.seen.any((0, 1))).max(initial=-1)) + 1
+        length = -(-used // ROUND) * ROUND
+        if length < self.length:
+            self.length, self._layout = length, None
+            self.seen, self.positions = self.seen[:, :, :length], self.positions[:, :length]
 
     def _room(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """The places of a layer, as many as there are now."""

@@ -8,22 +8,9 @@ from typing import Any
 from clearhead.data import Rows, columns_of, read_rows
 from clearhead.data.spans import is_span_file
 from clearhead.models.store import Opened
-from clearhead.tasks import TASKS
 from clearhead.tasks.labels import COLUMNS
 
-KINDS = {"sequence": "classify", "token": "tag", "span": "qa"}  # of a folder that does not say what it was trained for
 GIVEN = {"classify": ("text",), "pair": ("text", "second"), "tag": ("words",), "qa": ("question", "context")}
-
-
-def task_of(opened: Opened) -> Any:
-    """The task that a folder answers."""
-    head = opened.config.head
-    kind = opened.facts.get("task") or KINDS.get("" if head is None else head.kind)
-    if kind not in GIVEN:
-        raise ValueError(
-            f"{opened.architecture} does not label, tag or read: `clearhead new classify --data FILE` begins one"
-        )
-    return TASKS[kind].of(opened)  # type: ignore[attr-defined]
 
 
 def rows_for(task: Any, opened: Opened, file: Path, columns: dict[str, str], *, labelled: bool) -> Rows:

@@ -12,10 +12,11 @@ import typer
 from rich.console import Console
 
 from clearhead.app import load
-from clearhead.cli.answers import columns_named, rows_for, task_of
+from clearhead.cli.answers import columns_named, rows_for
 from clearhead.cli.faults import told
 from clearhead.models.store import Opened
 from clearhead.see import scene_of, show
+from clearhead.tasks.answering import task_of
 from clearhead.tasks.mistakes import Mistake, mistakes
 
 LOOKED = 5  # words that are named

@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from clearhead.app import load
-from clearhead.cli.answers import columns_named, rows_for, task_of
+from clearhead.cli.answers import columns_named, rows_for
 from clearhead.cli.faults import told
+from clearhead.tasks.answering import task_of
 
 
 @told

@@ -25,6 +25,7 @@ from clearhead.cli.predict import predict
 from clearhead.cli.prepare import prepare
 from clearhead.cli.prove import prove
 from clearhead.cli.see import see
+from clearhead.cli.serve import serve
 from clearhead.cli.study import study
 from clearhead.cli.tokenizer import tokenizer
 from clearhead.cli.train import train
@@ -56,7 +57,7 @@ def main(
 
 COMMANDS = (
     new, check, prepare, train, prove, eval, errors, predict, translate, generate, chat, embed, see, heads,
-    data, info, export, convert, tokenizer, doctor, demo, study,
+    serve, data, info, export, convert, tokenizer, doctor, demo, study,
 )  # fmt: skip
 
 for command in COMMANDS:

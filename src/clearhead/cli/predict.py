@@ -14,10 +14,11 @@ from typing import Annotated, Any
 import typer
 
 from clearhead.app import load
-from clearhead.cli.answers import columns_named, rows_for, task_of
+from clearhead.cli.answers import columns_named, rows_for
 from clearhead.cli.faults import told
 from clearhead.cli.pipes import Blocks, quiet
 from clearhead.tasks import Answered, Classified, Tagged
+from clearhead.tasks.answering import task_of
 
 BLOCK = 256  # texts answered before they are written
 

@@ -56,7 +56,7 @@ def generate(
     budget: int = BUDGET,
 ) -> list[Generation]:
     """What is written after each prompt, in order; with a beam of more than 1, by beam search, and nothing is drawn."""
-    rows = _rows(writer, prompts)
+    rows = prompt_rows(writer, prompts)
     limits = [writer.room(len(row), max_new, FALLBACK) for row in rows]
     results: list[Generation | None] = [None] * len(prompts)
     for batch in batches([len(row) for row in rows], 1 if beam is None else beam.size, budget):
@@ -86,7 +86,7 @@ def pieces(
     writer: Writer, prompts: Sequence[str], draws: Sequence[Sampling], *, max_new: int | None = None
 ) -> Iterator[Piece]:
     """The same as it is written: all prompts at once, a piece for each token of each."""
-    rows = _rows(writer, prompts)
+    rows = prompt_rows(writer, prompts)
     limits = [writer.room(len(row), max_new, FALLBACK) for row in rows]
     texts = [Pieces(writer.tokenizer, row) for row in rows]
     said: list[list[int]] = [[] for _ in rows]
@@ -124,7 +124,7 @@ def _searched(writer: Writer, rows: list[list[int]], beam: Beam, limits: list[in
         return [best[0] for best in writer.search(rows, beam, limits[0])]
 
 
-def _rows(writer: Writer, prompts: Sequence[str]) -> list[list[int]]:
+def prompt_rows(writer: Writer, prompts: Sequence[str]) -> list[list[int]]:
     if writer.translates:
         raise ValueError("this model has an encoder: it translates, so use `translate`")
     tokens = writer.tokenizer(list(prompts), offsets=False)

@@ -36,38 +36,47 @@ class Sampling:
 
 
 class Picker:
-    """The choices of a batch of requests."""
+    """The choices of a batch of requests, a row of scores for each; requests join behind the last, and leave."""
 
-    def __init__(self, samplings: Sequence[Sampling], max_new: int) -> None:
-        self._temperature = np.array([s.temperature for s in samplings], dtype=np.float32)
-        self._top_k = np.array([s.top_k for s in samplings])
-        self._top_p = np.array([s.top_p for s in samplings])
-        draws = [s.temperature > 0 for s in samplings]
-        self._chance = np.zeros((len(samplings), max_new if any(draws) else 0))  # (B, max_new), in [0, 1)
-        for i, sampling in enumerate(samplings):
-            if draws[i]:
-                self._chance[i] = np.random.Generator(np.random.Philox(key=sampling.seed)).random(max_new)
+    def __init__(self, samplings: Sequence[Sampling] = ()) -> None:
+        self._temperature = np.zeros(0, dtype=np.float32)
+        self._top_k = np.zeros(0, dtype=np.int64)
+        self._top_p = np.zeros(0)
+        self._chance: list[np.random.Generator | None] = []  # a number in [0, 1) for each token
+        self.join(samplings)
 
-    def pick(
-        self, scores: Tensor, step: int, rows: np.ndarray, *, banned: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """A token for each of the scores (R, V), with its log-probability; row i belongs to request `rows[i]`.
+    def join(self, samplings: Sequence[Sampling]) -> None:
+        """More requests, before their first token."""
+        self._temperature = np.append(self._temperature, np.array([s.temperature for s in samplings], dtype=np.float32))
+        self._top_k = np.append(self._top_k, np.array([s.top_k for s in samplings], dtype=np.int64))
+        self._top_p = np.append(self._top_p, [s.top_p for s in samplings])
+        self._chance += [
+            np.random.Generator(np.random.Philox(key=s.seed)) if s.temperature > 0 else None for s in samplings
+        ]
+
+    def keep(self, places: np.ndarray) -> None:
+        """Only the requests at these places go on, in this order."""
+        self._temperature, self._top_k, self._top_p = (x[places] for x in (self._temperature, self._top_k, self._top_p))
+        self._chance = [self._chance[place] for place in places.tolist()]
+
+    def pick(self, scores: Tensor, *, banned: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """The next token of every request, by the scores (R, V), with its log-probability.
 
         `banned` words are not chosen; their scores are overwritten.
         """
-        drawn = np.flatnonzero(self._temperature[rows] > 0)
+        drawn = np.flatnonzero(self._temperature > 0)
         if not len(drawn):
-            value, _, word = best(scores, scores.new_zeros(len(rows), 1, dtype=torch.float32), 1, banned=banned)
+            value, _, word = best(scores, scores.new_zeros(len(scores), 1, dtype=torch.float32), 1, banned=banned)
             return word.squeeze(1), value.squeeze(1)
         sums = scores.float().logsumexp(1)
         if banned is not None:
             scores.index_fill_(1, banned, float("-inf"))
         tokens = scores.argmax(1)
         where = torch.from_numpy(drawn).to(scores.device)
-        tokens[where] = self._draw(scores[where], step, rows[drawn])
+        tokens[where] = self._draw(scores[where], drawn)
         return tokens, scores.gather(1, tokens.unsqueeze(1)).squeeze(1).float() - sums
 
-    def _draw(self, scores: Tensor, step: int, rows: np.ndarray) -> Tensor:
+    def _draw(self, scores: Tensor, rows: np.ndarray) -> Tensor:
         """By the sum of chances in the order of the vocabulary, whatever else the batch asks for."""
         device, V = scores.device, scores.shape[1]
         top_k = np.where(self._top_k[rows] == 0, V, np.minimum(self._top_k[rows], V))
@@ -88,5 +97,6 @@ class Picker:
             )
             scores = scores.masked_fill(scores < least, float("-inf"))
         sums = torch.softmax(scores, dim=1).cumsum(1)
-        aim = torch.from_numpy(self._chance[rows, step]).to(device).unsqueeze(1) * sums[:, -1:]
+        chances = [chance.random() for row in rows.tolist() if (chance := self._chance[row]) is not None]
+        aim = torch.tensor(chances, dtype=torch.float64, device=device).unsqueeze(1) * sums[:, -1:]
         return torch.searchsorted(sums, aim, right=True).clamp_max(V - 1).squeeze(1)

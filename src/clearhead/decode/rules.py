@@ -16,6 +16,7 @@ from torch import Tensor
 
 NEVER = float("-inf")
 EarlyStopping = bool | Literal["never"]
+Steps = int | np.ndarray
 
 # What other tools do with these is not done here; each with the value that means nothing.
 _UNKNOWN: dict[str, Any] = {
@@ -164,7 +165,10 @@ class Past:
 
 
 class Keeper:
-    """The rules of one batch, applied step by step to scores (R, V) in place."""
+    """The rules of one batch, applied step by step to scores (R, V) in place.
+
+    A step is how many tokens a row has written: one number for all rows, or one for each.
+    """
 
     def __init__(self, rules: Rules, vocab_size: int, device: torch.device) -> None:
         self._rules = rules
@@ -177,16 +181,26 @@ class Keeper:
         self._runs = [run for run in rules.forbidden if len(run) > 1]
         self._banned: dict[tuple[bool, bool], Tensor | None] = {}
 
-    def is_plain(self, step: int, prompt_sizes: Sequence[int], last: np.ndarray) -> bool:
+    def is_plain(self, step: Steps, prompt_sizes: Sequence[int], last: np.ndarray) -> bool:
         """Do the rules of this step only ban some words, the same in every row? `banned` then says which."""
-        rules = self._rules
-        forces = (step == 0 and rules.forced_first is not None) or (bool(rules.forced_last) and bool(last.any()))
-        early = {n + step < rules.min_len for n in prompt_sizes} if rules.min_len else {False}
-        return not (rules.needs_history or forces or len(early) > 1 or True in early)
+        rules, steps = self._rules, np.atleast_1d(step)
+        forces = (rules.forced_first is not None and bool((steps == 0).any())) or (
+            bool(rules.forced_last) and bool(last.any())
+        )
+        if rules.needs_history or forces:
+            return False
+        if rules.min_len and bool((np.array(prompt_sizes) + steps < rules.min_len).any()):
+            return False
+        return len({self._when(one) for one in steps.tolist()}) == 1
 
-    def banned(self, step: int) -> Tensor | None:
-        """The words that no row may write at this step."""
-        early, first = step < self._rules.min_new, step == (0 if self._rules.forced_first is None else 1)
+    def _when(self, step: int) -> tuple[bool, bool]:
+        """Is it too early to end, and is it the first token that the model chooses?"""
+        first = 0 if self._rules.forced_first is None else 1
+        return self._ends is not None and step < self._rules.min_new, self._first is not None and step == first
+
+    def banned(self, step: Steps) -> Tensor | None:
+        """The words that no row may write at this step, where it is a plain one."""
+        early, first = self._when(int(np.atleast_1d(step)[0]))
         if (early, first) not in self._banned:
             parts = (self._singles, self._ends if early else None, self._first if first else None)
             named = [part for part in parts if part is not None]
@@ -196,7 +210,7 @@ class Keeper:
     def keep(
         self,
         scores: Tensor,
-        step: int,
+        step: Steps,
         prompt_sizes: Sequence[int],
         last: np.ndarray,
         history: Callable[[], list[np.ndarray]],
@@ -205,26 +219,24 @@ class Keeper:
 
         `history` gives what each row has read and written, and is asked only where a rule needs it.
         """
-        rules = self._rules
+        rules, steps = self._rules, np.broadcast_to(step, len(prompt_sizes))
         if rules.needs_history:
             for row, tokens in enumerate(history()):
                 self._look_back(scores[row], tokens)
         if self._singles is not None:
             scores.index_fill_(1, self._singles, NEVER)
         if self._ends is not None and max(rules.min_len, rules.min_new) > 0:
-            early = [n + step < rules.min_len or step < rules.min_new for n in prompt_sizes]
-            if any(early):
-                rows = torch.tensor(np.flatnonzero(early), device=scores.device)
-                scores[rows.unsqueeze(1), self._ends] = NEVER
-        if step == 0 and rules.forced_first is not None:
-            scores.fill_(NEVER)
-            scores[:, rules.forced_first] = 0.0
-        if rules.forced_last and bool(last.any()):
-            rows = torch.from_numpy(np.flatnonzero(last)).to(scores.device)
-            scores[rows] = NEVER
-            scores[rows.unsqueeze(1), torch.tensor(rules.forced_last, device=scores.device)] = 0.0
-        if self._first is not None and step == (0 if rules.forced_first is None else 1):
-            scores.index_fill_(1, self._first, NEVER)
+            early = (np.array(prompt_sizes) + steps < rules.min_len) | (steps < rules.min_new)
+            _fill(scores, early, self._ends, NEVER)
+        if rules.forced_first is not None:
+            begins = steps == 0
+            _fill(scores, begins, None, NEVER)
+            _fill(scores, begins, _columns([rules.forced_first], scores.device), 0.0)
+        if rules.forced_last:
+            _fill(scores, last, None, NEVER)
+            _fill(scores, last, _columns(rules.forced_last, scores.device), 0.0)
+        if self._first is not None:
+            _fill(scores, steps == (0 if rules.forced_first is None else 1), self._first, NEVER)
 
     def _look_back(self, scores: Tensor, tokens: np.ndarray) -> None:
         """The rules that depend on what one row has written, on its scores (V,)."""
@@ -241,6 +253,17 @@ class Keeper:
         for run in self._runs:
             if len(tokens) >= len(run) and tuple(tokens[len(tokens) - len(run) + 1 :]) == run[:-1]:
                 scores[run[-1]] = NEVER
+
+
+def _fill(scores: Tensor, rows: np.ndarray, columns: Tensor | None, value: float) -> None:
+    """Set these columns, or all, of the rows that are true."""
+    if not rows.any():
+        return
+    where = torch.from_numpy(np.flatnonzero(rows)).to(scores.device)
+    if columns is None:
+        scores[where] = value
+    else:
+        scores[where.unsqueeze(1), columns] = value
 
 
 def _columns(ids: Iterable[int], device: torch.device) -> Tensor | None:

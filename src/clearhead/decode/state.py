@@ -7,7 +7,7 @@ some sequences, and in each of them the hypotheses that continue `parents`. All 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 import torch
@@ -24,6 +24,8 @@ from clearhead.models.recurrent import RecurrentDecoder
 from clearhead.models.rounding import widened
 from clearhead.models.transformer import Stack
 
+APART = "translations begin together: only what a language model writes can be joined by more"
+
 
 class State(Protocol):
     """B sequences of W hypotheses each: rows 0 to W - 1 are the first sequence's. It begins with W = 1."""
@@ -34,6 +36,14 @@ class State(Protocol):
 
     def select(self, sequences: np.ndarray, parents: np.ndarray) -> None:
         """Go on with these sequences (B',), and in each with hypotheses that continue `parents` (B', W')."""
+        ...
+
+    def another(self, ids: Tensor, layout: Layout) -> Self:
+        """What `start` gives for these, with what was made of the model's weights already."""
+        ...
+
+    def join(self, other: Self) -> None:
+        """Add the sequences of another state of this language model behind these; all have one hypothesis."""
         ...
 
 
@@ -65,16 +75,18 @@ def stay(ready: np.ndarray) -> np.ndarray:
 class TransformerState:
     """Keys and values of all that was read, in places that no choice of parents moves."""
 
-    def __init__(self, model: Model, decoder: Stack, head: Vocabulary, ids: Tensor, layout: Layout) -> None:
+    def __init__(
+        self, model: Model, decoder: Stack, head: Vocabulary, ids: Tensor, layout: Layout, quick: Quick | None = None
+    ) -> None:
         if not isinstance(decoder.mask, Causal):
             raise ValueError(f"a decoder writes from left to right, but this one's mask is {decoder.mask}")
-        self._decoder, self._head = decoder, head
+        self._model, self._decoder, self._head = model, decoder, head
         first = next(iter(decoder.parameters()))
         layers = len(decoder.blocks)
         self._slots = Slots(layers, layout.num_sequences, dtype=first.dtype, device=first.device)
         self._quick: Quick | None = None
         if refuse(decoder, head, first.dtype, first.device) is None:
-            self._quick = Quick(decoder, head, max(layout.num_sequences, 16))
+            self._quick = Quick(decoder, head, max(layout.num_sequences, 16)) if quick is None else quick
         self._context: tuple[Tensor, Layout, Memory] | None = None
         if model.encoder is not None:
             memory = model.encoder(ids, layout)
@@ -95,6 +107,14 @@ class TransformerState:
         self._slots.select(sequences, parents)
         if self._context is not None:
             self._context[2].select(sequences)
+
+    def another(self, ids: Tensor, layout: Layout) -> TransformerState:
+        return TransformerState(self._model, self._decoder, self._head, ids, layout, self._quick)
+
+    def join(self, other: TransformerState) -> None:
+        if self._context is not None:
+            raise ValueError(APART)
+        self._slots.join(other._slots)
 
     def _by_modules(self, x: Tensor, places: Tensor) -> Tensor:
         """The decoder's own blocks, as in any other call."""
@@ -188,7 +208,7 @@ class RecurrentState:
     """The states of recurrent layers after all that was read, a row for each hypothesis."""
 
     def __init__(self, model: Model, decoder: RecurrentDecoder, head: Vocabulary, ids: Tensor, layout: Layout) -> None:
-        self._decoder, self._head = decoder, head
+        self._model, self._decoder, self._head = model, decoder, head
         self._memory: Tensor | None = None
         self._memory_layout: Layout | None = None
         if model.encoder is not None:
@@ -214,6 +234,15 @@ class RecurrentState:
             self._memory = self._memory.index_select(0, self._memory_layout.tokens(kept))
             self._memory_layout = self._memory_layout.select(kept)
         self._rows = Layout.equal(count, width, device)
+
+    def another(self, ids: Tensor, layout: Layout) -> RecurrentState:
+        return RecurrentState(self._model, self._decoder, self._head, ids, layout)
+
+    def join(self, other: RecurrentState) -> None:
+        if self._memory is not None:
+            raise ValueError(APART)
+        self._states = tuple(torch.cat(pair) for pair in zip(self._states, other._states, strict=True))
+        self._rows = Layout.equal(len(self._states[0]), 1, self._states[0].device)
 
     def _read(self, ids: Tensor, layout: Layout) -> None:
         """Take in the prompts, a token of each at a time."""

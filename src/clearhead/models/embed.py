@@ -24,9 +24,28 @@ class Embedded:
     """The vectors of the next texts, and what they took."""
 
     vectors: Tensor  # (n, D), float32 on the CPU
-    num_tokens: int
-    num_cut: int  # texts longer than the model reads
-    longest: int  # tokens of the longest of them, before it was cut
+    sizes: tuple[int, ...]  # (n,) tokens of each that were read
+    had: tuple[int, ...]  # (n,) tokens of each before it was cut
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens that were read."""
+        return sum(self.sizes)
+
+    @property
+    def cut(self) -> tuple[bool, ...]:
+        """Which texts are longer than the model reads."""
+        return tuple(had > size for had, size in zip(self.had, self.sizes, strict=True))
+
+    @property
+    def num_cut(self) -> int:
+        """How many are."""
+        return sum(self.cut)
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest of them, before it was cut; 0 where none was."""
+        return max((had for had, cut in zip(self.had, self.cut, strict=True) if cut), default=0)
 
 
 def embed(
@@ -47,9 +66,9 @@ def embed(
         had = {cut.text: cut.had for cut in tokens.cut}
         done = 0
         for count in batches(tokens.layout.sizes, budget):
-            long = [had[i] for i in range(done, done + count) if i in had]
-            size = sum(tokens.layout.sizes[done : done + count])
-            yield Embedded(_vectors(model, tokens, done, count, config), size, len(long), max(long, default=0))
+            sizes = tuple(tokens.layout.sizes[done : done + count])
+            whole = tuple(had.get(done + i, size) for i, size in enumerate(sizes))
+            yield Embedded(_vectors(model, tokens, done, count, config), sizes, whole)
             done += count
 
 

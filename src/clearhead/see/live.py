@@ -9,7 +9,7 @@ import json
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from math import ceil, log2
 from typing import TYPE_CHECKING, Any
@@ -122,8 +122,8 @@ def _halved(whole: Tensor, pool: str) -> Tensor:
     return kind(whole[None, None], 2, ceil_mode=True)[0, 0]
 
 
-def application(scene: Scene) -> Starlette:
-    """The ASGI application of a scene."""
+def application(scene: Scene, hosts: Sequence[str] = LOCAL) -> Starlette:
+    """The ASGI application of a scene; `hosts` are the names under which it may be asked."""
     try:
         from starlette.applications import Starlette
         from starlette.middleware import Middleware
@@ -177,7 +177,7 @@ def application(scene: Scene) -> Starlette:
         Route("/tile", numbers(desk.tile, "level", "row", "column", "pool")),
         Route("/without", without, methods=["POST"]),
     ]
-    return Starlette(routes=routes, middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=LOCAL)])
+    return Starlette(routes=routes, middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))])
 
 
 class Served:

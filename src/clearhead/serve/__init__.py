@@ -1,0 +1,1 @@
+"""Serving: every task behind one API. Its modules need the extra `serve`."""

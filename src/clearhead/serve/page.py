@@ -1,0 +1,36 @@
+"""The page at /, on which every task can be tried, and the page at /docs: their own files, nobody else's."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+
+from fastapi import FastAPI
+from starlette.responses import Response
+
+FILES = {
+    "/": ("page.html", "text/html"),
+    "/page.js": ("page.js", "text/javascript"),
+    "/page.css": ("page.css", "text/css"),
+    "/docs": ("docs.html", "text/html"),
+    "/docs.js": ("docs.js", "text/javascript"),
+}
+
+
+def add(app: FastAPI) -> None:
+    """Put the pages where browsers look for them."""
+    for path, (name, kind) in FILES.items():
+        app.add_api_route(path, _sender(name, kind), include_in_schema=False)
+
+
+def _sender(name: str, kind: str):
+    async def send() -> Response:
+        return Response(asset(name), media_type=kind)
+
+    return send
+
+
+@cache
+def asset(name: str) -> str:
+    """A file of the page."""
+    return (resources.files("clearhead.serve") / "asset" / name).read_text(encoding="utf-8")
