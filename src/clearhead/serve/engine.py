@@ -7,6 +7,7 @@ next token. All that touches a model runs here, so nobody ever sees it half chan
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import OrderedDict
@@ -62,7 +63,8 @@ class Engine:
             if self._closed:
                 raise closing()
             ahead = sum(line.size / self._rates.get(of.work, RATE) for of, line in self._lines.items())
-            if self._waiting and (self._waiting + total > self.limits.waiting or ahead > job.seconds):
+            much = self._waiting + total > self.limits.waiting or ahead > job.seconds
+            if self._waiting and much and job.seconds < math.inf:
                 self._metrics.refused.labels("full").inc()
                 raise full(
                     f"{self._waiting:,} tokens wait already, about {ahead:.0f} s of work: ask again later", ahead
@@ -86,9 +88,24 @@ class Engine:
         self.put(Group(model, "call", (done,)), Job(client, self.limits.deadline, tell), [function], [1])
         return done
 
+    def canary(self, model: Shelved) -> Future[None]:
+        """Done when the engine has had a turn for it: nothing to compute, let in however long the line is."""
+        done: Future[None] = Future()
+
+        def tell(_: int, what: Any) -> None:
+            done.set_result(None)
+
+        self.put(Group(model, "canary", (done,)), Job("", math.inf, tell), [lambda: None], [1])
+        return done
+
     def retire(self, model: Shelved) -> None:
         """Forget a model when the last of its texts is written."""
         self.call(model, lambda: self._retired.add(model))
+
+    @property
+    def metrics(self) -> Metrics:
+        """What it counts."""
+        return self._metrics
 
     @property
     def is_alive(self) -> bool:

@@ -1,0 +1,69 @@
+"""A replica: the same application as on one machine, in a process of Ray's, and what Ray asks about its health."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from clearhead.serve.app import make_app
+from clearhead.serve.engine import Engine, Limits
+from clearhead.serve.guard import Guard, Rules
+from clearhead.serve.server import set_logs
+from clearhead.serve.shelf import Shelf
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What every replica is made from; it travels, the models do not."""
+
+    sources: Mapping[str, str]  # name: folder, as every machine sees it
+    dtype: str = "auto"
+    device: str = "cpu"
+    limits: Limits = field(default_factory=Limits)
+    rules: Rules = field(default_factory=Rules)
+    threads: int = 1  # of torch
+    patience: float = 10.0  # seconds that a replica is believed whose engine does not answer
+    quiet: bool = False
+
+
+class Replica:
+    """Models and their application. Ray makes it where it is to run."""
+
+    def __init__(self, plan: Plan) -> None:
+        import torch
+
+        torch.set_num_threads(plan.threads)
+        set_logs(quiet=plan.quiet)
+        self._plan = plan
+        self._shelf = Shelf(plan.sources, dtype=plan.dtype, device=plan.device)
+        self._engine = Engine(plan.limits)
+        self._canary: Future[None] | None = None
+        self._asked = 0.0
+
+    def __serve_build_asgi_app__(self) -> Guard:
+        """What answers; Ray calls it once, here, so nothing of it is ever pickled."""
+        return make_app(self._shelf, rules=self._plan.rules, engine=self._engine)
+
+    async def check_health(self) -> None:
+        """Ray asks every few seconds; an error or silence, three times in a row, and another takes this one's place.
+
+        A thread that lives may still hang, so the engine is given something to do; it has its turn like everybody's.
+        """
+        if not self._engine.is_alive:
+            raise RuntimeError("the engine's thread has ended")
+        if self._canary is None or self._canary.done():
+            self._canary, self._asked = self._engine.canary(self._shelf.all()[0]), time.monotonic()
+        try:
+            await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(self._canary)), 1)
+        except TimeoutError:
+            silent = time.monotonic() - self._asked
+            if silent > self._plan.patience:
+                raise RuntimeError(f"the engine has not answered for {silent:.0f} s") from None
+
+    def served(self) -> list[dict[str, Any]]:
+        """Names and tasks of the models."""
+        return [{"name": one.name, "tasks": list(one.tasks)} for one in self._shelf.all()]
