@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import importlib.util
 import ipaddress
+import json
+import logging
 import os
 import re
 import secrets
@@ -18,17 +20,21 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+import time
+import urllib.request
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from clearhead.serve.front import written
+from clearhead.serve.guard import Rules
 from clearhead.serve.replica import Plan, Replica
 from clearhead.serve.server import DRAIN, SLOW, _bound, check_open
 
 NAME = "clearhead"
+NEAR = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # how a server that listens everywhere is reached from here
 ONGOING = 8  # requests of a replica at once, on average, before there is another
 CONSTANT = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -75,11 +81,15 @@ def count_of(text: str) -> tuple[int, int]:
 
 
 @contextmanager
-def on_ray(plan: Plan, where: Where) -> Iterator[Up]:
+def on_ray(plan: Plan, where: Where) -> Generator[Up]:
     """Serve while this is open; at the end what was begun ends, and a cluster of our own with it."""
     check_open(where.host, plan.rules.keys)
     cores = where.cores or max(1, (os.cpu_count() or 1) // where.replicas[1])
     plan = replace(plan, threads=cores, sources={n: _absolute(s) for n, s in plan.sources.items()})
+    own = secrets.token_hex(32)  # the key of this command, with which it looks whether all is well
+    if plan.rules.keys:
+        keys = {**plan.rules.keys, "clearhead serve": Rules.digest(own)}
+        plan = replace(plan, rules=replace(plan.rules, keys=keys))
     _check_installed()
     folder = Path(tempfile.mkdtemp(prefix="ch-"))  # for us alone: its name is short, as sockets need it
     try:
@@ -97,7 +107,13 @@ def on_ray(plan: Plan, where: Where) -> Iterator[Up]:
             _connect(ray, folder, where, cores)
             if where.join is not None:
                 _check_nodes(ray, plan.rules.keys)
-            yield _deploy(plan, where, cores, port, binary)
+            _deploy(plan, where, cores, port, binary)
+            near = f"http://{_bracketed(NEAR.get(where.host, where.host))}:{port}/"
+            yield Up(
+                address=f"http://{_bracketed(where.host)}:{port}/",
+                models=_models(near, own),
+                proxy="ray" if binary is None else "haproxy",
+            )
         finally:
             _end(ray, own=where.join is None)
     finally:
@@ -188,11 +204,12 @@ def _check_nodes(ray: Any, keys: object) -> None:
             check_open(node["NodeManagerAddress"], keys)
 
 
-def _deploy(plan: Plan, where: Where, cores: int, port: int, binary: str | None) -> Up:
+def _deploy(plan: Plan, where: Where, cores: int, port: int, binary: str | None) -> None:
     from ray import serve
     from ray.serve.config import AutoscalingConfig, HTTPOptions
     from ray.serve.schema import LoggingConfig
 
+    logging.getLogger("ray.serve").setLevel(logging.CRITICAL)  # what fails here is raised here
     # HAProxy listens where it was told to in its amended configuration, replicas on loopback behind it
     inside = where.host if binary is None else "127.0.0.1"
     serve.start(http_options=HTTPOptions(host=inside, port=port), logging_config=LoggingConfig(log_level="ERROR"))
@@ -212,13 +229,25 @@ def _deploy(plan: Plan, where: Where, cores: int, port: int, binary: str | None)
         logging_config=LoggingConfig(log_level="ERROR", enable_access_log=False),
     )
     try:
-        handle = serve.run(made.bind(plan), name=NAME, route_prefix="/")  # type: ignore[attr-defined]
-        models = handle.served.remote().result(timeout_s=60)
+        serve.run(made.bind(plan), name=NAME, route_prefix="/")  # type: ignore[attr-defined]
     except RuntimeError as error:
         lines = [line.strip() for line in str(error).splitlines() if re.match(r"\s*\w*(Error|Exception): ", line)]
         raise ValueError(f"a replica could not start: {(lines or str(error).splitlines() or ['?'])[-1]}") from None
-    address = f"http://{_bracketed(where.host)}:{port}/"
-    return Up(address=address, models=models, proxy="ray" if binary is None else "haproxy")
+
+
+def _models(address: str, key: str) -> list[dict[str, Any]]:
+    """What the new server says that it serves: once it answers, it is up."""
+    request = urllib.request.Request(f"{address}models", headers={"authorization": f"Bearer {key}"})
+    straight = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    for left in range(60, -1, -1):
+        try:
+            with straight.open(request, timeout=10) as answer:
+                return [{"name": one["name"], "tasks": one["tasks"]} for one in json.load(answer)["models"]]
+        except OSError as error:
+            if not left:
+                raise ValueError(f"replicas run, but {address} does not answer: {error}") from None
+            time.sleep(0.5)
+    raise AssertionError
 
 
 def _end(ray: Any, *, own: bool) -> None:

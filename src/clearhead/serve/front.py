@@ -14,7 +14,7 @@ from pathlib import Path
 
 SLOW = 8  # seconds in which a request must have come in; the server's own, see there
 MARK = "# amended by clearhead"
-BUSY = '{"error":{"message":"no replica can answer at the moment: ask again","type":"server_error","code":"busy","param":null}}'
+BUSY = '{"error":{"message":"no replica answers now: ask again","type":"server_error","code":"busy","param":null}}'
 
 
 def closed(config: str, *, host: str, port: int, metrics: int, stats: int, busy: str) -> str:
@@ -49,6 +49,8 @@ def _rules() -> str:
             # what a client says of its own address is believed from this machine alone, where a proxy may stand
             "http-request set-header X-Forwarded-For %[src] unless { src 127.0.0.0/8 ::1 }",
             "http-request deny deny_status 404 if { path_beg /-/ }",  # Ray's own pages, which ask for no key
+            "http-response del-header server",
+            "http-response set-header x-request-id %[res.fhdr(x-request-id,1)]",  # ours, which is in our log
         )
     )
 

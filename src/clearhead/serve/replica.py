@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any
 
 from clearhead.serve.app import make_app
 from clearhead.serve.engine import Engine, Limits
@@ -63,7 +62,3 @@ class Replica:
             silent = time.monotonic() - self._asked
             if silent > self._plan.patience:
                 raise RuntimeError(f"the engine has not answered for {silent:.0f} s") from None
-
-    def served(self) -> list[dict[str, Any]]:
-        """Names and tasks of the models."""
-        return [{"name": one.name, "tasks": list(one.tasks)} for one in self._shelf.all()]
