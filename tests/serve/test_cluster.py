@@ -35,7 +35,7 @@ ASKED = [
     ("/embed", {"text": "the old man"}),
     ("/generate", {"prompt": "the old man", "max_new": 12, "temperature": 0}),
     ("/generate", {"prompt": "the old", "max_new": 12, "temperature": 1.0, "seed": 7}),
-    ("/chat", {"turns": [{"role": "user", "content": "the old man"}], "max_new": 8, "temperature": 0}),
+    ("/chat", {"turns": ["the old man"], "max_new": 8, "temperature": 0}),
     ("/attention", {"text": "the old man", "model": "classify"}),
 ]
 
@@ -148,8 +148,18 @@ def asking(running: Running) -> httpx.Client:
 
 def replicas(running: Running) -> list[psutil.Process]:
     """Those that answer: the processes of Ray's that are named so once the replica is made."""
-    family = psutil.Process(running.process.pid).children(recursive=True)
-    return [one for one in family if one.cmdline()[:1] and one.cmdline()[0].startswith("ray::ServeReplica")]
+    return [
+        one
+        for one in psutil.Process(running.process.pid).children(recursive=True)
+        if _words(one)[:1] and _words(one)[0].startswith("ray::ServeReplica")
+    ]
+
+
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:  # it is gone
+        return []
 
 
 @pytest.mark.slow
@@ -226,6 +236,24 @@ def test_ray_itself_lets_nobody_in(ray):
             [sys.executable, "-c", code], env={**os.environ, **stranger}, capture_output=True, text=True
         )
         assert done.returncode != 0 and "nauth" in done.stderr, done.stderr[-500:]
+
+
+@pytest.mark.slow
+def test_a_replica_unpickles_nothing_of_a_stranger(ray):
+    """A replica has a port for others of its kind, where pickles go in."""
+    import grpc
+
+    refused = 0
+    for one in replicas(ray):
+        for c in one.net_connections("tcp"):
+            if c.status != psutil.CONN_LISTEN:
+                continue
+            with grpc.insecure_channel(f"127.0.0.1:{c.laddr.port}") as channel:
+                call = channel.unary_unary("/ray.serve.ASGIService/HandleRequest")
+                with pytest.raises(grpc.RpcError) as told:
+                    call(b"", timeout=5, metadata=(("authorization", "Bearer " + "0" * 64),))
+                refused += told.value.code() == grpc.StatusCode.UNAUTHENTICATED
+    assert refused >= 2
 
 
 class Load:

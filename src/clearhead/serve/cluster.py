@@ -85,7 +85,9 @@ def on_ray(plan: Plan, where: Where) -> Generator[Up]:
     """Serve while this is open; at the end what was begun ends, and a cluster of our own with it."""
     check_open(where.host, plan.rules.keys)
     cores = where.cores or max(1, (os.cpu_count() or 1) // where.replicas[1])
-    plan = replace(plan, threads=cores, sources={n: _absolute(s) for n, s in plan.sources.items()})
+    plan = replace(
+        plan, near=where.join is None, threads=cores, sources={n: _absolute(s) for n, s in plan.sources.items()}
+    )
     own = secrets.token_hex(32)  # the key of this command, with which it looks whether all is well
     if plan.rules.keys:
         keys = {**plan.rules.keys, "clearhead serve": Rules.digest(own)}

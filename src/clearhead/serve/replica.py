@@ -27,6 +27,7 @@ class Plan:
     threads: int = 1  # of torch
     patience: float = 10.0  # seconds that a replica is believed whose engine does not answer
     quiet: bool = False
+    near: bool = False  # all replicas are on one machine
 
 
 class Replica:
@@ -37,6 +38,8 @@ class Replica:
 
         torch.set_num_threads(plan.threads)
         set_logs(quiet=plan.quiet)
+        if plan.near:
+            _stay_near()
         self._plan = plan
         self._shelf = Shelf(plan.sources, dtype=plan.dtype, device=plan.device)
         self._engine = Engine(plan.limits)
@@ -62,3 +65,14 @@ class Replica:
             silent = time.monotonic() - self._asked
             if silent > self._plan.patience:
                 raise RuntimeError(f"the engine has not answered for {silent:.0f} s") from None
+
+
+def _stay_near() -> None:
+    """The port on which a replica hears others of its kind, which Ray opens to the network, opens on loopback instead.
+
+    It asks for the cluster's token, but what comes in there is unpickled. Ray has no setting for it.
+    """
+    from ray.serve._private import replica
+
+    opened = replica.add_port_to_grpc_server
+    replica.add_port_to_grpc_server = lambda server, address: opened(server, address.replace("[::]", "127.0.0.1"))
