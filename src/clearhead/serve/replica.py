@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from typing import Any
 
 from clearhead.serve.app import make_app
 from clearhead.serve.engine import Engine, Limits
@@ -72,7 +73,8 @@ def _stay_near() -> None:
 
     It asks for the cluster's token, but what comes in there is unpickled. Ray has no setting for it.
     """
-    from ray.serve._private import replica
+    from ray.serve._private import replica as module
 
+    replica: Any = module
     opened = replica.add_port_to_grpc_server
     replica.add_port_to_grpc_server = lambda server, address: opened(server, address.replace("[::]", "127.0.0.1"))
