@@ -55,14 +55,18 @@ def timed(client: httpx.Client, body: dict[str, str], count: int) -> list[float]
 def overhead(models: Mapping[str, Path]) -> dict[str, float]:
     """Median latencies of POST /embed of one short text, and their difference."""
     body = {"text": "the old man", "model": next(iter(models))}
-    with up(models, "--on", "ray", "--cores-per-replica", "1") as far, up(models, "--threads", "1") as near:
-        with httpx.Client(base_url=near, timeout=30) as one, httpx.Client(base_url=far, timeout=30) as other:
-            timed(one, body, EACH), timed(other, body, EACH)
-            here: list[float] = []
-            there: list[float] = []
-            for _ in range(ROUNDS):
-                here += timed(one, body, EACH)
-                there += timed(other, body, EACH)
+    here: list[float] = []
+    there: list[float] = []
+    with (
+        up(models, "--on", "ray", "--cores-per-replica", "1") as far,
+        up(models, "--threads", "1") as near,
+        httpx.Client(base_url=near, timeout=30) as one,
+        httpx.Client(base_url=far, timeout=30) as other,
+    ):
+        timed(one, body, EACH), timed(other, body, EACH)
+        for _ in range(ROUNDS):
+            here += timed(one, body, EACH)
+            there += timed(other, body, EACH)
     plain, ray = statistics.median(here), statistics.median(there)
     return {
         "plain_ms": round(plain, 2),
