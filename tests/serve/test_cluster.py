@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import ipaddress
 import itertools
 import json
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -352,3 +356,64 @@ def _until(true, seconds: float) -> None:
     while not true():
         assert time.monotonic() < ends, "it took too long"
         time.sleep(0.25)
+
+
+@pytest.mark.slow
+def test_a_cluster_is_joined_only_if_it_asks_for_a_token(folders, tmp_path):
+    """Two small clusters on loopback: one that lets anybody in, and one that does not."""
+    lm = f"lm={folders['lm']}"
+    with _cluster(tmp_path / "open", RAY_AUTH_MODE="disabled") as (address, _):
+        done = _refused(lm, "--ray-address", address)
+        assert "lets in anybody" in done and "RAY_AUTH_MODE=token" in done
+    assert "there is no Ray cluster at 127.0.0.1:1" in _refused(lm, "--ray-address", "127.0.0.1:1")
+    token = tmp_path / "token"
+    token.write_text("0123456789abcdef" * 4)
+    token.chmod(0o600)
+    variables = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token)}
+    with _cluster(tmp_path / "closed", **variables) as (address, _):
+        running = start(tmp_path / "log", lm, "--on", "ray", "--ray-address", address, **variables, **NEAR)
+        with running.client() as client:
+            assert client.post("/embed", json={"text": "the old man"}).status_code == 200
+        assert running.stop() == 0
+
+
+NEAR = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+
+
+@contextlib.contextmanager
+def _cluster(folder, **variables: str):
+    folder.mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        port = one.getsockname()[1]
+    short = tempfile.mkdtemp(prefix="ch-")
+    words = ["start", "--head", "--block", f"--port={port}", "--include-dashboard=false", "--num-cpus=3"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ray.scripts.scripts", *words, "--temp-dir", short, "--object-store-memory=80000000"],
+        env={**os.environ, **NEAR, **variables}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        _until(lambda: _listens(port), 120)
+        time.sleep(5)
+        yield f"127.0.0.1:{port}", process
+    finally:
+        family = psutil.Process(process.pid).children(recursive=True)
+        process.terminate()
+        process.wait(60)
+        _, alive = psutil.wait_procs(family, timeout=20)
+        for one in alive:
+            one.kill()
+        shutil.rmtree(short, ignore_errors=True)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _refused(*words: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "clearhead.cli", "serve", *words, "--on", "ray", "--port", "0"],
+        env={**os.environ, **NEAR}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    return done.stderr
