@@ -46,8 +46,8 @@ def _rules() -> str:
         for line in (
             f"timeout http-request {SLOW}s",
             "option http-buffer-request",
-            # what a client says of its own address is believed from this machine alone, where a proxy may stand
-            "http-request set-header X-Forwarded-For %[src] unless { src 127.0.0.0/8 ::1 }",
+            # what a client says of its own address is believed from 127.0.0.1 alone, where a proxy may stand
+            "http-request set-header X-Forwarded-For %[src] unless { src 127.0.0.1 ::1 }",
             "http-request deny deny_status 404 if { path_beg /-/ }",  # Ray's own pages, which ask for no key
             "http-response del-header server",
             "http-response set-header x-request-id %[res.fhdr(x-request-id,1)]",  # ours, which is in our log
