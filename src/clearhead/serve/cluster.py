@@ -193,10 +193,13 @@ def _connect(ray: Any, folder: Path, where: Where, cores: int) -> None:
                 "belongs in ~/.ray/auth_token, or in a file that RAY_AUTH_TOKEN_PATH names"
             ) from None
         return
-    ray.init(
-        address="local", include_dashboard=False, num_cpus=cores * (where.replicas[1] + 1), log_to_driver=True,
-        object_store_memory=80 * 2**20, _temp_dir=str(folder / "ray"), configure_logging=False,
-    )  # fmt: skip
+    try:
+        ray.init(
+            address="local", include_dashboard=False, num_cpus=cores * (where.replicas[1] + 1), log_to_driver=True,
+            object_store_memory=80 * 2**20, _temp_dir=str(folder / "ray"), configure_logging=False,
+        )  # fmt: skip
+    except Exception as error:  # Ray raises just that
+        raise ValueError(f"Ray could not start: {str(error).splitlines()[0][:300]}") from None
 
 
 def _check_nodes(ray: Any, keys: object) -> None:
