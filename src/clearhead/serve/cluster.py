@@ -6,6 +6,7 @@ listens on loopback alone and asks for a token; one that is joined must ask for 
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import ipaddress
 import json
@@ -94,6 +95,7 @@ def on_ray(plan: Plan, where: Where) -> Generator[Up]:
         plan = replace(plan, rules=replace(plan.rules, keys=keys))
     _check_installed()
     folder = Path(tempfile.mkdtemp(prefix="ch-"))  # for us alone: its name is short, as sockets need it
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # after Ray's own end, which writes there to the last
     try:
         port = where.port or _free(1)[0]
         _bound(where.host, port).close()  # a fault now, not in a log of Ray's
