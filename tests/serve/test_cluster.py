@@ -330,7 +330,8 @@ def test_a_replica_is_killed_every_ten_seconds_for_three_minutes(ray, capsys):
     told = load.end()
     with capsys.disabled():
         print(f"\n{kills} kills in 180 s: {json.dumps(told)}")
-    assert kills >= 12
+    assert kills >= 12, "replicas came back too slowly to be killed so often: is the machine busy?"
+    assert told["requests"] >= 100, "too few were answered to prove anything: is the machine busy?"
 
 
 @pytest.mark.slow
