@@ -25,6 +25,7 @@ from clearhead.serve.work import compute
 
 R = TypeVar("R")
 RATE = 2000.0  # tokens a second, before any was seen
+HOPE = 0.8  # of its time that a request may be foreseen to take: what comes too late is work for nothing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +62,8 @@ class Engine:
         with self._changed:
             if self._closed:
                 raise closing()
-            ahead = sum(line.size / self._rates.get(of.work, RATE) for of, line in self._lines.items())
-            if self._waiting and (self._waiting + total > self.limits.waiting or ahead > job.seconds):
+            ahead, own = self._ahead(), total / self._rates.get(group.work, RATE)
+            if ahead > 0 and (self._waiting + total > self.limits.waiting or ahead + own > HOPE * job.seconds):
                 self._metrics.refused.labels("full").inc()
                 raise full(
                     f"{self._waiting:,} tokens wait already, about {ahead:.0f} s of work: ask again later", ahead
@@ -72,6 +73,11 @@ class Engine:
                 line.put(Part(job, place, value, size))
             self._count(total)
             self._changed.notify()
+
+    def _ahead(self) -> float:
+        """Seconds of work that is taken on already, as far as can be told."""
+        waiting = sum(line.size / self._rates.get(group.work, RATE) for group, line in self._lines.items())
+        return waiting + sum(growing.size for growing in self._growing.values()) / self._rates.get(WRITE, RATE)
 
     def call(self, model: Shelved, function: Callable[[], R], client: str = "") -> Future[R]:
         """Run something that needs the model for itself."""

@@ -41,7 +41,7 @@ class Timely(HttpToolsProtocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         if self._reading is None:
-            self._reading = self.loop.call_later(SLOW, self.transport.abort)
+            self._reading = self.loop.call_later(SLOW, self._cut)
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -53,7 +53,16 @@ class Timely(HttpToolsProtocol):
 
     def _start(self) -> None:
         if self._clock is None:
-            self._clock = self.loop.call_later(SLOW, self.transport.abort)
+            self._clock = self.loop.call_later(SLOW, self._cut)
+
+    def _cut(self) -> None:
+        """Close the socket as it is; whoever writes to it learns that nobody reads."""
+        cycle: Any = self.cycle  # None before the first request
+        if cycle is not None:
+            cycle.disconnected = True
+            cycle.message_event.set()
+        self.flow.resume_writing()
+        self.transport.abort()
 
 
 def _stopped(clock: asyncio.TimerHandle | None) -> None:
@@ -102,7 +111,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app, http=Timely, loop="uvloop", ws="none", log_config=None, log_level="warning", access_log=False,
-                server_header=False, timeout_keep_alive=IDLE, timeout_graceful_shutdown=DRAIN, backlog=2048,
+                server_header=False, timeout_keep_alive=IDLE, timeout_graceful_shutdown=DRAIN,
                 forwarded_allow_ips=proxies, h11_max_incomplete_event_size=2**16,
             )
         )  # fmt: skip
@@ -123,6 +132,7 @@ def _bound(host: str, port: int) -> socket.socket:
         bound = socket.socket(family)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
+        bound.listen(2048)  # who comes before the models are ready waits
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ValueError(f"{host}:{port} cannot be had ({reason}): give another --host or --port") from None
