@@ -35,8 +35,8 @@ class Says:
         """What an opened encoder answers; ValueError where it is none, or reads no text."""
         if opened.config.decoder is not None or not isinstance(opened.config.encoder, TransformerConfig):
             raise ValueError(
-                f"{opened.architecture} is not an encoder: BERT and its like can be exported to this, with their heads; "
-                "models that write go to CTranslate2 (--to ctranslate2)"
+                f"{opened.architecture} is not an encoder: BERT and its like can be exported to this, with their "
+                "heads; models that write go to CTranslate2 (--to ctranslate2)"
             )
         if opened.config.encoder.patches is not None:
             raise ValueError(f"{opened.architecture} reads pictures: only encoders of text can be exported to this")

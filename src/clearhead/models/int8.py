@@ -2,7 +2,7 @@
 
 Weights have one scale for each output. Activations get one for each token as they come, so that a text says the same
 alone and in a batch. The product is exact in whole numbers, and fast where a CPU multiplies bytes (VNNI, AMX). The
-passes around it cost most of what it saves, unless `torch.compile` makes one of them: docs/decisions.md has the figures.
+passes around it cost most of what it saves, unless `torch.compile` joins them: docs/decisions.md has the figures.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 ROWS = 256  # computed at a time
-_LEAST = 1e-5  # of a scale: torchao's is the same to the last digit only above it
+_LEAST = torch.finfo(torch.float32).eps  # of a scale, for a token of zeros
 
 
 class Int8(nn.Module):
@@ -44,7 +44,7 @@ class Int8(nn.Module):
         largest = torch.maximum(x.amax(1, keepdim=True), -x.amin(1, keepdim=True))  # (N, 1)
         step = (largest / 127).clamp_min(_LEAST)
         whole = (x * step.reciprocal()).round_().to(torch.int8)
-        out = torch._int_mm(whole, self.weight.T).float().mul_(self.scale.T).mul_(step)  # (N, outputs)
+        out = torch.ops.aten._int_mm(whole, self.weight.T).float().mul_(self.scale.T).mul_(step)  # (N, outputs)
         return out if self.bias is None else out.add_(self.bias)
 
     def extra_repr(self) -> str:

@@ -15,9 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from clearhead.attention import Layout
 from clearhead.files import new_folder
 from clearhead.models.answers import Says
+from clearhead.models.beside import Run
+from clearhead.models.int8 import is_int8
 from clearhead.models.padded import Padded
 from clearhead.models.store import Opened
 
@@ -39,6 +43,8 @@ def export_onnx(
     if quantization is not None and quantization not in QUANTIZATIONS:
         raise ValueError(f"there is no quantization {quantization!r} for ONNX: choose {', '.join(QUANTIZATIONS)}")
     says = Says.of(opened)
+    if is_int8(opened.model):
+        raise ValueError("this model is int8 already: export the one it was made from, with --quantization int8")
     _need()
     with new_folder(folder, overwrite=overwrite) as target:
         program = _traced(opened, says)
@@ -55,6 +61,25 @@ def export_onnx(
             (target / name).write_bytes(data)
         if opened.tokenizer is not None:
             opened.tokenizer.save(target)
+
+
+def open_onnx(opened: Opened, folder: str | Path) -> Run:
+    """What was exported from `opened`, run by ONNX Runtime on as many threads as torch takes: ragged in, ragged out."""
+    _need()
+    import onnxruntime  # type: ignore[import-not-found]
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    session = onnxruntime.InferenceSession(str(Path(folder) / MODEL), options, providers=["CPUExecutionProvider"])
+    says, names = Says.of(opened), inputs(opened)
+
+    def run(ids: Tensor, layout: Layout, segments: Tensor | None) -> dict[str, Tensor]:
+        rows = ids, torch.ones_like(ids), torch.zeros_like(ids) if segments is None else segments
+        feed = {name: layout.pad(row).numpy() for name, row in zip(names, rows, strict=False)}
+        outs = zip(says.names, map(torch.from_numpy, session.run(None, feed)), strict=True)
+        return {name: layout.unpad(out) if name in says.of_tokens else out for name, out in outs}
+
+    return run
 
 
 def inputs(opened: Opened) -> tuple[str, ...]:
@@ -74,11 +99,11 @@ def _need() -> None:
 
 def _traced(opened: Opened, says: Says) -> Any:
     names = inputs(opened)
-    example = torch.ones(_EXAMPLE, dtype=torch.int64)
+    example = tuple(torch.ones(_EXAMPLE, dtype=torch.int64) for _ in names)  # one tensor thrice would be one input
     with _hushed():
         return torch.onnx.export(
             Padded(opened.model, says),
-            tuple(example for _ in names),
+            example,
             dynamo=True,
             input_names=list(names),
             output_names=list(says.names),

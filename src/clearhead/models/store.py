@@ -155,7 +155,7 @@ def save_folder(
 ) -> None:
     """Write a folder that `transformers` opens, or for what it has not, `open_folder`: whole, or not at all.
 
-    `facts` go into the manifest, `settings` into config.json; `write` puts the tensors, by their names, into the folder.
+    `facts` go into the manifest, `settings` into config.json; `write` puts tensors, by their names, into the folder.
     """
     family, model = opened.family, opened.model
     if is_int8(model):
@@ -316,7 +316,8 @@ class _Weights:
         _assign(model, params, values)
         model.to(device)
         used = {name for name in names.values() if name is not None} | {family.vocabulary(architecture)}
-        used |= set(family.copies) | set(family.copies.values()) | {f"{name}{end}" for name in used for end in (_SCALE, _ZERO)}
+        used |= {f"{name}{end}" for name in used for end in (_SCALE, _ZERO)}
+        used |= set(family.copies) | set(family.copies.values())
         used |= {n for many in family.aliases.values() for a in many for n in (a, f"{family.prefix}.{a}")}
         ignored = re.compile("|".join((*family.ignored, "(?!)")))
         return fresh, [n for n in self.files if n not in used and not ignored.fullmatch(n)]
