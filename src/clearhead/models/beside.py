@@ -26,8 +26,8 @@ TEXTS = (
     "On Tuesday the council voted 14 to 9 to close the bridge for repairs until October; buses will take the road "
     "along the river, and shops on the north side have been promised help with the costs of the detour.",
     "Attention lets each word of a sentence gather what it needs from all the others. Whether a word is near or far "
-    "does not matter to it, only whether the two fit, and so a pronoun finds its noun across a whole paragraph. What is "
-    "gathered is an average, weighted by how well they fit, and several such averages are taken side by side. Then "
+    "does not matter to it, only whether the two fit, and so a pronoun finds its noun across a whole paragraph. What "
+    "is gathered is an average, weighted by how well they fit, and several such averages are taken side by side. Then "
     "every word goes on alone through two layers, and the next block begins with what has been gathered so far.",
 )
 COPIES = 4  # of a text in a batch: all of one length, so that nobody pays for padding
