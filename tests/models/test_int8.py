@@ -59,7 +59,6 @@ def test_a_token_says_the_same_alone_and_in_a_batch():
 
 
 def test_the_numbers_are_torchaos():
-    """Where two roundings differ by a step, the answer does by a step of one input."""
     linear = nn.Linear(64, 32)
     x = torch.randn(40, 64)
     theirs = nn.Sequential(nn.Linear(64, 32))
@@ -70,8 +69,7 @@ def test_the_numbers_are_torchaos():
     ours.weight.data, ours.scale.data, ours.bias.data = weight.qdata, weight.scale.reshape(32, 1), linear.bias.detach()
     with torch.no_grad():
         want = theirs(x)
-    rounding = (want - linear(x).detach()).abs().max()
-    assert (ours(x) - want).abs().max() < rounding  # nearer to torchao than torchao is to float32
+    torch.testing.assert_close(ours(x), want, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +126,7 @@ def test_what_is_refused(folder, tmp_path):
     opened = open_folder(tmp_path / "int8")
     with pytest.raises(ValueError, match="int8, and is not saved anew"):
         save_folder(opened, tmp_path / "again")
-    with pytest.raises(ValueError, match="int8, and is not saved anew"):
+    with pytest.raises(ValueError, match="int8 already: copy its folder"):
         export_int8(opened, tmp_path / "again")
     with pytest.raises(ValueError, match="int8 already: export the one it was made from"):
         export_onnx(opened, tmp_path / "again")
@@ -140,7 +138,7 @@ def test_what_is_refused(folder, tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda name, t: {} if name.endswith("_scale") else {name: t}, "no weights of|lacks|needs"),
+        (lambda name, t: {} if name.endswith("_scale") else {name: t}, r"is int8 and needs .*_scale"),
         (lambda name, t: {name: t[:-1]} if name.endswith("_scale") else {name: t}, r"is int8 and needs .*_scale"),
         (lambda name, t: {name: t.float()} if name.endswith("_qdata") else {name: t}, "among int8 layers: I8 is due"),
         (lambda name, t: {name: t + 1} if name.endswith("_zero_point") else {name: t}, "another number than 0"),

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 ROWS = 256  # computed at a time
-_LEAST = torch.finfo(torch.float32).eps  # of a scale, for a token of zeros
+_LEAST = torch.finfo(torch.float32).tiny  # of a scale, for a token of zeros
 
 
 class Int8(nn.Module):
@@ -42,8 +42,8 @@ class Int8(nn.Module):
             return torch.zeros(0, len(self.scale), device=x.device)
         x = x.float()
         largest = torch.maximum(x.amax(1, keepdim=True), -x.amin(1, keepdim=True))  # (N, 1)
-        step = (largest / 127).clamp_min(_LEAST)
-        whole = (x * step.reciprocal()).round_().to(torch.int8)
+        step = (largest / 127.5).clamp_min(_LEAST)
+        whole = (x * step.reciprocal()).round_().clamp_max_(127).to(torch.int8)  # from -128
         out = torch.ops.aten._int_mm(whole, self.weight.T).float().mul_(self.scale.T).mul_(step)  # (N, outputs)
         return out if self.bias is None else out.add_(self.bias)
 
@@ -68,4 +68,4 @@ def to_int8(model: nn.Module) -> None:
     for name, layer in layers(model).items():
         empty = Int8(layer.in_features, layer.out_features, bias=layer.bias is not None)  # type: ignore[redundant-expr]
         parent, _, attribute = name.rpartition(".")
-        setattr(model.get_submodule(parent), attribute, empty)
+        setattr(model.get_submodule(parent), attribute, empty.train(layer.training))

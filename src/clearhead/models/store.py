@@ -258,7 +258,7 @@ class _Weights:
         self.files = {_modern(name): (name, file) for file, header in headers.items() for name in header}
         self.shapes = {new: headers[file][old].shape for new, (old, file) in self.files.items()}
         self.dtypes = {new: headers[file][old].dtype for new, (old, file) in self.files.items()}
-        self.is_int8 = any(name.endswith(_SCALE) for name in self.files)
+        self.is_int8 = any(old.endswith("._weight_qdata") for old, _ in self.files.values())
 
     def read(self, name: str) -> Tensor:
         """One tensor by its modern name."""

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from clearhead.files.tensors import WEIGHTS
 from clearhead.models.answers import Says
-from clearhead.models.int8 import layers
+from clearhead.models.int8 import is_int8, layers
 from clearhead.models.store import Opened, save_folder
 
 
@@ -23,6 +23,8 @@ def export_int8(opened: Opened, folder: str | Path, *, overwrite: bool = False) 
     Weights are rounded by output, symmetrically; the folder says that activations are rounded by token.
     """
     Says.of(opened)
+    if is_int8(opened.model):
+        raise ValueError("this model is int8 already: copy its folder")
     quantize = _quantizer()
     names = {name for name, _ in opened.model.named_parameters()}
     inside = {f"{name}.weight" for name in layers(opened.model)}
