@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -39,6 +39,17 @@ def serve(
         str, typer.Option(help="float32, bfloat16, or auto: bfloat16 where this machine computes in it.")
     ] = "auto",
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")] = "cpu",
+    on: Annotated[str, typer.Option(help="local: one process. ray: replicas on Ray Serve.")] = "local",
+    replicas: Annotated[str, typer.Option(help="On Ray: how many, or from how few to how many, as in 1-4.")] = "1",
+    cores_per_replica: Annotated[
+        int | None, typer.Option(min=1, help="On Ray. Default: those of this machine, shared out.")
+    ] = None,
+    ray_address: Annotated[
+        str | None, typer.Option(help="On Ray: a cluster to join, HOST:PORT. Default: one for this command alone.")
+    ] = None,
+    patience: Annotated[
+        float, typer.Option(min=1, max=3600, help="On Ray: seconds a batch may take before its replica is replaced.")
+    ] = 10.0,
 ) -> None:
     """Serve models: every task, OpenAI's routes, and a page to try them on, at http://127.0.0.1:8000/.
 
@@ -62,22 +73,43 @@ def serve(
     if keys is not None and not found:
         raise ValueError(f"{keys} has no key in it: write one a line, `NAME KEY`")
     check_open(host, found)
+    if on not in ("local", "ray"):
+        raise ValueError(f"--on {on} is not known: local or ray")
     sources = named(models)
     if threads is not None:
         torch.set_num_threads(threads)
     set_logs(quiet=quiet)
     rules = Rules(keys=found, hosts=(*LOOPBACK, host.lower(), *(name.lower() for name in host_name or [])))
     limits = Limits(tokens=tokens, window=window / 1000, deadline=deadline, rows=rows)
+    if on == "ray":
+        from clearhead.serve.cluster import Where, count_of, on_ray, wait
+        from clearhead.serve.replica import Plan
+
+        plan = Plan(
+            sources=sources, dtype=dtype, device=device, limits=limits, rules=rules, patience=patience, quiet=quiet
+        )
+        where = Where(
+            host=host, port=port, replicas=count_of(replicas), cores=cores_per_replica or 0, join=ray_address
+        )  # fmt: skip
+        with on_ray(plan, where) as up:
+            _tell(up.address, up.models, as_json=as_json, proxy=up.proxy)
+            wait()
+        return
     shelf = Shelf(sources, dtype=dtype, device=device)
     server = Server(make_app(shelf, limits=limits, rules=rules), host, port)
-    screen = Console(stderr=True, highlight=False)
-    served = [{"name": one.name, "tasks": list(one.tasks)} for one in shelf.all()]
-    if as_json:
-        typer.echo(json.dumps({"address": server.address, "models": served}))
-    else:
-        for one in shelf.all():
-            screen.print(f"  {one.name}: {', '.join(one.tasks)}", markup=False)
-        screen.print(
-            f"{server.address} is up; Ctrl-C ends it. Try it there, or read {server.address}docs", markup=False
-        )
+    _tell(server.address, [{"name": one.name, "tasks": list(one.tasks)} for one in shelf.all()], as_json=as_json)
     server.serve_here()
+
+
+def _tell(address: str, models: list[dict[str, Any]], *, as_json: bool, proxy: str | None = None) -> None:
+    """What is served, and where."""
+    if as_json:
+        more = {} if proxy is None else {"proxy": proxy}
+        typer.echo(json.dumps({"address": address, "models": models, **more}))
+        return
+    screen = Console(stderr=True, highlight=False)
+    for one in models:
+        screen.print(f"  {one['name']}: {', '.join(one['tasks'])}", markup=False)
+    if proxy == "ray":
+        screen.print("There is no HAProxy here: Ray's own proxy takes requests in, a few ms slower", markup=False)
+    screen.print(f"{address} is up; Ctrl-C ends it. Try it there, or read {address}docs", markup=False)

@@ -45,10 +45,12 @@ FAULTS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def make_app(shelf: Shelf, *, limits: Limits | None = None, rules: Rules | None = None) -> Guard:
-    """The ASGI application that serves these models."""
-    metrics = Metrics()
-    engine = Engine(limits, metrics)
+def make_app(
+    shelf: Shelf, *, limits: Limits | None = None, rules: Rules | None = None, engine: Engine | None = None
+) -> Guard:
+    """The ASGI application that serves these models, with an engine of its own or this one."""
+    engine = Engine(limits) if engine is None else engine
+    metrics = engine.metrics
     desk, gallery = Desk(engine, shelf), Gallery()
 
     @asynccontextmanager

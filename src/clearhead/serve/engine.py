@@ -7,6 +7,7 @@ next token. All that touches a model runs here, so nobody ever sees it half chan
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import OrderedDict
@@ -63,7 +64,8 @@ class Engine:
             if self._closed:
                 raise closing()
             ahead, own = self._ahead(), total / self._rates.get(group.work, RATE)
-            if ahead > 0 and (self._waiting + total > self.limits.waiting or ahead + own > HOPE * job.seconds):
+            much = self._waiting + total > self.limits.waiting or ahead + own > HOPE * job.seconds
+            if ahead > 0 and much and job.seconds < math.inf:
                 self._metrics.refused.labels("full").inc()
                 raise full(
                     f"{self._waiting:,} tokens wait already, about {ahead:.0f} s of work: ask again later", ahead
@@ -77,7 +79,7 @@ class Engine:
     def _ahead(self) -> float:
         """Seconds of work that is taken on already, as far as can be told."""
         waiting = sum(line.size / self._rates.get(group.work, RATE) for group, line in self._lines.items())
-        return waiting + sum(growing.size for growing in self._growing.values()) / self._rates.get(WRITE, RATE)
+        return waiting + sum(growing.size for growing in list(self._growing.values())) / self._rates.get(WRITE, RATE)
 
     def call(self, model: Shelved, function: Callable[[], R], client: str = "") -> Future[R]:
         """Run something that needs the model for itself."""
@@ -92,9 +94,24 @@ class Engine:
         self.put(Group(model, "call", (done,)), Job(client, self.limits.deadline, tell), [function], [1])
         return done
 
+    def canary(self, model: Shelved) -> Future[None]:
+        """Done when the engine has had a turn for it: nothing to compute, let in however long the line is."""
+        done: Future[None] = Future()
+
+        def tell(_: int, what: Any) -> None:
+            done.set_result(None)
+
+        self.put(Group(model, "canary", (done,)), Job("", math.inf, tell), [lambda: None], [1])
+        return done
+
     def retire(self, model: Shelved) -> None:
         """Forget a model when the last of its texts is written."""
         self.call(model, lambda: self._retired.add(model))
+
+    @property
+    def metrics(self) -> Metrics:
+        """What it counts."""
+        return self._metrics
 
     @property
     def is_alive(self) -> bool:

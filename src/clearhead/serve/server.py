@@ -80,8 +80,8 @@ class Lines(logging.Formatter):
 
 
 def set_logs(*, quiet: bool = False) -> None:
-    """Our log to stderr, a JSON object a line; uvicorn's own says what goes wrong only."""
-    handler = logging.StreamHandler(sys.stderr)
+    """Our log to stderr itself, a JSON object a line; uvicorn's own says what goes wrong only."""
+    handler = logging.StreamHandler(sys.__stderr__)
     handler.setFormatter(Lines())
     log = logging.getLogger("clearhead.serve")
     log.handlers, log.propagate = [handler], False

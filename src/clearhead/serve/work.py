@@ -90,4 +90,5 @@ WORK: dict[str, Callable[..., Iterator[Any]]] = {
     "translate": _translate,
     "reply": _reply,
     "call": _calls,
+    "canary": _calls,
 }

@@ -1,0 +1,91 @@
+"""What Ray Serve costs: one client, a small request, through one process and through Ray in HAProxy mode, in turn."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+ROUNDS, EACH = 12, 40  # in turn, so that what else the machine does falls on both
+
+
+@contextmanager
+def up(models: Mapping[str, Path], *more: str) -> Iterator[str]:
+    """The address of `clearhead serve` with these models."""
+    words = [f"{name}={folder}" for name, folder in models.items()]
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "clearhead.cli", "serve", *words, "--port", "0", "--json", "--quiet",
+             "--dtype", "float32", "--window", "0", *more],
+            stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            if not line:
+                log.seek(0)
+                raise RuntimeError(log.read().decode())
+            yield json.loads(line)["address"]
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(60)
+
+
+def timed(client: httpx.Client, body: dict[str, str], count: int) -> list[float]:
+    """Milliseconds of each of so many requests."""
+    found: list[float] = []
+    for _ in range(count):
+        began = time.perf_counter()
+        answer = client.post("/embed", json=body)
+        found.append(1000 * (time.perf_counter() - began))
+        assert answer.status_code == 200, answer.text
+    return found
+
+
+def overhead(models: Mapping[str, Path]) -> dict[str, float]:
+    """Median latencies of POST /embed of one short text, and their difference."""
+    body = {"text": "the old man", "model": next(iter(models))}
+    here: list[float] = []
+    there: list[float] = []
+    with (
+        up(models, "--on", "ray", "--cores-per-replica", "1") as far,
+        up(models, "--threads", "1") as near,
+        httpx.Client(base_url=near, timeout=30) as one,
+        httpx.Client(base_url=far, timeout=30) as other,
+    ):
+        timed(one, body, EACH), timed(other, body, EACH)
+        for _ in range(ROUNDS):
+            here += timed(one, body, EACH)
+            there += timed(other, body, EACH)
+    plain, ray = statistics.median(here), statistics.median(there)
+    return {
+        "plain_ms": round(plain, 2),
+        "ray_ms": round(ray, 2),
+        "ray_overhead_ms": round(ray - plain, 2),
+        "plain_fastest_ms": round(min(here), 2),
+        "ray_fastest_ms": round(min(there), 2),
+    }
+
+
+def main() -> None:
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from tests.serve.models import make_models
+
+    with tempfile.TemporaryDirectory() as folder:
+        found = overhead({"classify": make_models(Path(folder))["classify"]})
+    print(f"one process {found['plain_ms']} ms, Ray Serve behind HAProxy {found['ray_ms']} ms")
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
