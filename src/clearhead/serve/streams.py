@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 import torch
-from starlette.responses import Response
+from starlette.responses import JSONResponse
 
 EVENTS = "text/event-stream"
 STREAMED: dict[int | str, dict[str, Any]] = {
@@ -14,10 +14,8 @@ STREAMED: dict[int | str, dict[str, Any]] = {
 }
 
 
-class Json(Response):
-    """JSON by orjson; tensors as lists."""
-
-    media_type = "application/json"
+class Json(JSONResponse):
+    """JSON by orjson; tensors as lists. FastAPI describes what a route gives only for a JSONResponse."""
 
     def render(self, content: Any) -> bytes:
         """The bytes of it."""
