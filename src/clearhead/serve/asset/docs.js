@@ -6,10 +6,10 @@ import { code, fault, make, seconds } from "./dom.js";
 const LONGEST = 20_000; // characters of an answer that are shown
 const NEEDS = { "/v1/embeddings": "embed", "/v1/completions": "generate", "/v1/chat/completions": "chat" };
 const GROUPS = {
-  tasks: "Every task; one text or a list of them.",
-  attention: "Where a model looks.",
-  server: "How the server is, and what it serves.",
-  openai: "The same models for clients of OpenAI's API.",
+  tasks: ["Tasks", "One text or a list of them."],
+  attention: ["Attention", "Where a model looks."],
+  server: ["Server", "How it is, and what it serves."],
+  openai: ["OpenAI", "The same models for clients of OpenAI's API."],
 };
 
 /** A schema as FastAPI writes it: references are looked up, "or null" is taken apart. */
@@ -27,17 +27,17 @@ class Schemas {
   }
 
   /** In words: what it is, and its bounds. */
-  type(schema) {
+  type(schema, isGiven = false) {
     if (schema.$ref) return this.name(schema);
     const some = schema.anyOf ?? schema.oneOf;
-    if (some) return [...new Set(some.map((one) => this.type(one)))].join(" or ");
+    if (some) return [...new Set(some.map((one) => this.type(one)))].filter((one) => isGiven || one !== "null").join(" or ");
     if (schema.enum) return schema.enum.map((one) => JSON.stringify(one)).join(", ");
     if (schema.const !== undefined) return JSON.stringify(schema.const);
-    if (schema.type === "array") return `list of ${schema.items ? this.type(schema.items) : "anything"}${among(schema.minItems, schema.maxItems, "entries")}`;
+    if (schema.type === "array") return `list${among(schema.minItems, schema.maxItems)} of ${schema.items ? this.type(schema.items) : "anything"}`;
     if (schema.type === "object") return schema.additionalProperties?.type ? `object of ${this.type(schema.additionalProperties)}` : "object";
     if (schema.type === "string") return `string${among(schema.minLength, schema.maxLength, "characters")}`;
     const low = schema.minimum ?? (schema.exclusiveMinimum === undefined ? undefined : `over ${schema.exclusiveMinimum}`);
-    return `${schema.type ?? "anything"}${among(low, schema.maximum ?? schema.exclusiveMaximum, "")}`;
+    return `${schema.type ?? "anything"}${among(low, schema.maximum ?? schema.exclusiveMaximum)}`;
   }
 
   /** Its fields, those of what is inside it after its own. */
@@ -52,25 +52,31 @@ class Schemas {
   }
 }
 
-function among(low, high, what) {
+function among(low, high, what = "") {
   const number = (x) => (typeof x === "number" ? (x >= 2 ** 53 ? "2⁶³ − 1" : x.toLocaleString("en")) : x);
   const unit = what && ` ${what}`;
   if (low === undefined && high === undefined) return "";
-  if (high === undefined) return `, at least ${number(low)}${unit}`;
-  if (low === undefined) return `, at most ${number(high)}${unit}`;
-  return `, ${number(low)} to ${number(high)}${unit}`;
+  if (high === undefined) return ` (at least ${number(low)}${unit})`;
+  if (low === undefined) return ` (at most ${number(high)}${unit})`;
+  return ` (${number(low)} to ${number(high)}${unit})`;
 }
 
-function table(caption, schemas, fields) {
+/** What is taken may be left out, which is said by no word; what is given may be null, which is said. */
+function table(caption, schemas, fields, isGiven = false) {
   const rows = fields.map(({ name, field, isRequired }) => {
-    const told = [make("span", { class: "type", text: schemas.type(field) })];
+    const told = [make("span", { class: "type", text: schemas.type(field, isGiven) })];
     const value = field.default;
-    if (isRequired) told.push(make("span", { class: "due", text: "required" }));
-    else if (value !== undefined && value !== null) told.push(make("span", { class: "faint" }, "default ", make("code", { text: JSON.stringify(value) })));
-    if (field.description) told.push(make("p", { text: field.description }));
+    if (isRequired && !isGiven) told.push(make("span", { class: "due", text: "required" }));
+    else if (value !== undefined && value !== null && !isGiven) told.push(make("span", { class: "faint" }, "default ", make("code", { text: JSON.stringify(value) })));
+    if (field.description) told.push(make("p", {}, ...prose(field.description)));
     return make("tr", {}, make("th", { scope: "row" }, make("code", { text: name })), make("td", {}, ...told));
   });
   return make("table", { class: "fields" }, make("caption", { class: "unseen", text: caption }), make("tbody", {}, ...rows));
+}
+
+/** Text with `code` in it. */
+function prose(text) {
+  return text.split("`").map((part, i) => (i % 2 ? make("code", { text: part }) : part));
 }
 
 function route(method, path, about, schemas, models) {
@@ -85,7 +91,7 @@ function route(method, path, about, schemas, models) {
   shown.push(...answers(about, path, schemas));
   shown.push(make("h3", { text: "Try" }), tried(verb, path, id, given, POST ? example(path, schemas.of(taken), models) : null, models));
   const link = make("a", { href: `#${id}`, class: "faint", text: "#", "aria-label": `Address of ${verb} ${path}` });
-  const summary = make("summary", {}, make("span", { class: `verb ${method}`, text: verb }), make("code", { text: path }), make("span", { class: "what", text: about.description ?? about.summary ?? "" }), link);
+  const summary = make("summary", {}, make("span", { class: `verb ${method}`, text: verb }), make("code", { text: path }), make("span", { class: "what" }, ...prose(about.description ?? about.summary ?? "")), link);
   return make("details", { class: "route", id }, summary, make("div", { class: "inside" }, ...shown));
 }
 
@@ -98,7 +104,7 @@ function answers(about, path, schemas) {
       const says = schemas.of(schema).description ?? (description === "Successful Response" ? "" : description);
       shown.push(make("p", {}, make("code", { text: status }), ` ${kind}`, says ? make("span", { class: "faint", text: ` ${says}` }) : ""));
       const fields = schemas.fields(schema);
-      if (fields.length) shown.push(table(`What ${path} gives`, schemas, fields.map((field) => ({ ...field, isRequired: false }))));
+      if (fields.length) shown.push(table(`What ${path} gives`, schemas, fields, true));
     }
   }
   const bad = all.filter(([status]) => status >= 400).map(([status, { description }]) => make("li", {}, make("code", { text: status }), ` ${description}`));
@@ -173,7 +179,7 @@ function tried(verb, path, id, parameters, body, models) {
   return form;
 }
 
-/** JSON set out to be read, a list of numbers on one line; anything else as it is. */
+/** JSON set out to be read, a list of numbers or words on one line; anything else as it is. */
 function pretty(text) {
   let shown = text;
   try {
@@ -181,8 +187,8 @@ function pretty(text) {
     const kept = JSON.stringify(
       JSON.parse(text),
       (_, value) => {
-        if (!Array.isArray(value) || !value.length || !value.every((one) => typeof one === "number")) return value;
-        return `\u0000${lists.push(`[${value.join(", ")}]`) - 1}\u0000`;
+        if (!Array.isArray(value) || !value.length || !value.every((one) => typeof one === "number" || typeof one === "string")) return value;
+        return `\u0000${lists.push(`[${value.map((one) => JSON.stringify(one)).join(", ")}]`) - 1}\u0000`;
       },
       2,
     );
@@ -217,7 +223,8 @@ try {
     make("p", { class: "faint", text: "Where the server wants a key, send it as Authorization: Bearer KEY." }),
   );
   for (const [tag, routes] of groups) {
-    main.append(make("section", { "aria-label": tag }, make("h2", { text: tag }), make("p", { class: "faint", text: GROUPS[tag] ?? "" }), ...routes));
+    const [name, says] = GROUPS[tag] ?? [tag, ""];
+    main.append(make("section", { "aria-label": tag }, make("h2", { text: name }), make("p", { class: "faint", text: says }), ...routes));
   }
   main.removeAttribute("aria-busy");
   addEventListener("hashchange", opened);

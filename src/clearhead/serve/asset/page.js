@@ -40,10 +40,10 @@ const TASKS = {
     look: ({ text }) => ({ text }),
   },
   qa: {
-    name: "Answer",
+    name: "Question",
     says: "Where the answer to a question stands in a text.",
     fields: [
-      { ...TEXT, name: "question", label: "Question", rows: 1, value: "Where did Ada Lovelace meet Charles Babbage?" },
+      { ...TEXT, name: "question", label: "Question", rows: 2, value: "Where did Ada Lovelace meet Charles Babbage?" },
       {
         ...TEXT, name: "context", label: "Text in which the answer stands", rows: 7,
         value:
@@ -57,7 +57,7 @@ const TASKS = {
     look: ({ question, context }) => ({ text: question, second: context }),
   },
   translate: {
-    says: "A text in the other language, and which tokens were read for which.",
+    says: "A text in another language.",
     fields: [
       { ...TEXT, name: "text", label: "Text", value: "A dog runs across the wet grass with a stick in its mouth." },
       { name: "beam", label: "Beam", value: "", min: 1, max: 16, step: 1, hint: "default" },

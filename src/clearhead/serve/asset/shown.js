@@ -80,7 +80,7 @@ export function translation({ text, nbest, source, tokens, alignment }) {
     [...written.children].forEach((button, i) => {
       const row = alignment[i];
       const show = () => {
-        const most = Math.max(...row);
+        const most = Math.max(0.3, ...row); // a row that looks everywhere stays pale
         [...read.children].forEach((span, j) => shared(span, row[j] / most));
         [...written.children].forEach((other) => other.classList.toggle("active", other === button));
         const order = row.map((_, j) => j).sort((a, b) => row[b] - row[a]).slice(0, 3);
