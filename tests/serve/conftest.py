@@ -29,8 +29,10 @@ class Running:
         return httpx.Client(base_url=self.address, timeout=60, **options)
 
     def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(60)
+        """SIGTERM, as a service manager sends it; the code with which it ended."""
+        with self.process:
+            self.process.send_signal(signal.SIGTERM)
+            return self.process.wait(60)
 
 
 def start(log: Path, *arguments: str, **variables: str) -> Running:
@@ -61,7 +63,7 @@ def server(folders, tmp_path_factory) -> Iterator[Running]:
         tmp_path_factory.mktemp("server") / "log", *(f"{n}={p}" for n, p in folders.items()), "--dtype", "float32"
     )
     yield running
-    assert running.stop() == 0
+    assert running.stop() == -signal.SIGTERM
 
 
 @pytest.fixture

@@ -1,0 +1,221 @@
+"""Every task through the API gives what the same model gives in Python."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import pytest
+import torch
+
+from clearhead.app import App, load
+from tests.serve.models import NAMES
+
+TEXTS = ["the old man sees a dog", "one red tree", "her green umbrella in the rain and a house under one tree"]
+
+
+@pytest.fixture(scope="module")
+def apps(folders) -> dict[str, App]:
+    return {name: load(folders[name], dtype="float32") for name in NAMES}
+
+
+def post(client, path: str, **body):
+    answer = client.post(path, json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def same(a, b, tolerance: float = 1e-5) -> None:
+    """Alike but for the last digits of numbers."""
+    if isinstance(a, dict):
+        assert a.keys() == b.keys()
+        for key in a:
+            same(a[key], b[key], tolerance)
+    elif isinstance(a, (list, tuple)):
+        assert len(a) == len(b)
+        for one, other in zip(a, b, strict=True):
+            same(one, other, tolerance)
+    elif isinstance(a, float):
+        assert a == pytest.approx(b, abs=tolerance)
+    else:
+        assert a == b
+
+
+def test_classify(client, apps):
+    found = post(client, "/classify", text=TEXTS)
+    assert found["model"] == "classify"
+    same(found["answers"], [asdict(one) for one in apps["classify"].classify(TEXTS)])
+    same(post(client, "/classify", text=TEXTS[0])["answers"], found["answers"][:1])
+
+
+def test_pair(client, apps):
+    found = post(client, "/pair", text=TEXTS, second=TEXTS[::-1])["answers"]
+    same(found, [asdict(one) for one in apps["pair"].classify(TEXTS, TEXTS[::-1])])
+
+
+def test_tag(client, apps):
+    same(post(client, "/tag", text=TEXTS)["answers"], [asdict(one) for one in apps["tag"].tag(TEXTS)])
+
+
+def test_qa(client, apps):
+    long = " ".join(TEXTS * 20)
+    found = post(client, "/qa", question=["who ?", "a tree ?"], context=[TEXTS[0], long], nbest=4)["answers"]
+    due = [asdict(one) for one in apps["qa"].qa(["who ?", "a tree ?"], [TEXTS[0], long], nbest=4)]
+    same(found, [{name: one[name] for name in ("best", "spans", "none_share")} for one in due])
+    for one, text in zip(found, (TEXTS[0], long), strict=True):
+        assert all(text[span["start"] : span["end"]] == span["text"] for span in one["spans"])
+
+
+def test_translate(client, apps):
+    found = post(client, "/translate", text=TEXTS, beam=3, nbest=2, max_len=12, align=True)["answers"]
+    for one, due in zip(
+        found, apps["translate"].translate(TEXTS, beam=3, nbest=2, max_len=12, align=True), strict=True
+    ):
+        assert (one["text"], one["source"], one["tokens"]) == (due.text, list(due.source), list(due.tokens))
+        same([other["score"] for other in one["nbest"]], [other.score for other in due.nbest])
+        same(one["alignment"], due.alignment.tolist())
+
+
+def test_embed(client, apps):
+    found = post(client, "/embed", model="tag", text=TEXTS, normalize=True)
+    want = apps["tag"].encode(TEXTS, normalize=True)
+    torch.testing.assert_close(torch.tensor(found["vectors"]), want, rtol=0, atol=1e-5)
+    assert found["tokens"] == [len(apps["tag"].tokens(text).ids) for text in TEXTS] and found["cut"] == [False] * 3
+    assert post(client, "/embed", model="tag", text=" ".join(TEXTS * 9))["cut"] == [True]
+
+
+@pytest.mark.parametrize(
+    "how", [{}, {"temperature": 1.0, "seed": 5, "top_k": 40}, {"temperature": 0.7, "top_p": 0.9, "seed": 9}]
+)
+def test_generate(client, apps, how):
+    due = apps["lm"].generate("the old man", max_new=20, **how)
+    found = post(client, "/generate", prompt="the old man", max_new=20, **how)
+    assert (found["text"], found["tokens"], found["seed"]) == (due.text, len(due.ids), due.seed)
+    assert found["reason"] == ("stop" if due.ended else "length")
+    with client.stream(
+        "POST", "/generate", json={"prompt": "the old man", "max_new": 20, "stream": True, **how}
+    ) as answer:
+        events = [json.loads(line.removeprefix("data: ")) for line in answer.iter_lines() if line]
+    assert "".join(event["text"] for event in events) == due.text
+    assert {key: events[-1][key] for key in ("reason", "tokens", "seed")} == {
+        key: found[key] for key in ("reason", "tokens", "seed")
+    }
+
+
+def test_a_stop_ends_it(client, apps):
+    whole = apps["lm"].generate("the old man", max_new=30, temperature=1.0, seed=1).text
+    stop = whole[len(whole) // 2 : len(whole) // 2 + 3]
+    found = post(client, "/generate", prompt="the old man", max_new=30, temperature=1.0, seed=1, stop=[stop])
+    assert found["text"] == whole[: whole.find(stop)] and found["reason"] == "stop"
+
+
+def test_chat(client, apps):
+    forgotten, pieces = apps["lm"].reply(TEXTS, max_new=9, temperature=1.0, seed=2)
+    found = post(client, "/chat", turns=TEXTS, max_new=9, temperature=1.0, seed=2)
+    assert found["text"] == "".join(piece.text for piece in pieces) and found["forgotten"] == forgotten
+    assert post(client, "/chat", turns=[*TEXTS] * 20, max_new=9)["forgotten"] > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "second"), [("classify", None), ("translate", "a tree"), ("pair", "one dog"), ("lm", None)]
+)
+def test_attention(client, apps, name, second):
+    layer = "decoder.1.cross" if name == "translate" else "decoder.0" if name == "lm" else "encoder.1"
+    found = post(client, "/attention", model=name, text=TEXTS[0], second=second, layer=layer)
+    assert layer in [one["name"] for one in found["layers"]]
+    weights = torch.tensor(found["weights"])  # (H, T, S)
+    one = next(one for one in found["layers"] if one["name"] == layer)
+    assert weights.shape == (2, len(one["queries"]), len(one["keys"]))
+    torch.testing.assert_close(weights.sum(2), torch.ones(weights.shape[:2]), rtol=0, atol=1e-5)
+    if name == "classify":
+        with apps[name].look() as seen:
+            apps[name].encode(TEXTS[0])
+        torch.testing.assert_close(weights, seen[layer].heads(0).float(), rtol=0, atol=1e-5)
+    page = client.get(found["page"])
+    assert page.status_code == 200 and "clearhead" in page.text
+    assert client.get(found["page"] + "scene").json()
+    without = client.post(found["page"] + "without", json={"sequence": 0, "heads": {layer: [0]}})
+    assert without.status_code == 200, without.text
+
+
+def test_what_is_not_there_is_told(client):
+    for path, body, status, words in (
+        (
+            "/classify",
+            {"text": "a", "model": "nobody"},
+            404,
+            "there is no model 'nobody' here; there are: classify, pair",
+        ),
+        ("/classify", {"text": "a", "model": "lm"}, 404, "lm cannot classify, but generate, chat, embed"),
+        (
+            "/attention",
+            {"text": "a dog", "layer": "encoder.9"},
+            422,
+            "there is no layer 'encoder.9': there are encoder.0",
+        ),
+        ("/attention", {"text": "a dog", "layer": "encoder.0", "head": 7}, 422, "there is no head 7: there are 0 to 1"),
+        ("/generate", {"prompt": "a", "max_new": 1000}, 422, "1000 new tokens after"),
+        ("/generate", {"prompt": "tree " * 200}, 422, "the model's positions end at 128"),
+        ("/pair", {"text": ["a", "b"], "second": ["c"]}, 422, "2 in text, 1 in second"),
+        ("/classify", {"text": "  "}, 422, "there are no words in it"),
+        ("/classify", {"text": "a", "labels": 3}, 422, "labels: Extra inputs are not permitted"),
+        ("/classify", {"text": ["a", 3]}, 422, "text.1: Input should be a valid string"),
+        ("/reload", {"model": "nobody"}, 404, "there is no model 'nobody'"),
+    ):
+        answer = client.post(path, json=body)
+        assert answer.status_code == status, answer.text
+        error = answer.json()["error"]
+        assert words in error["message"], error
+    assert client.get("/nowhere").status_code == 404
+    assert client.get("/classify").status_code == 405
+    assert client.post("/classify", content=b"{nonsense").status_code == 422
+
+
+def test_how_the_server_is(client):
+    assert client.get("/health").json()["status"] == "ok"
+    assert client.get("/ready").json()["status"] == "ready"
+    assert [one["name"] for one in client.get("/models").json()["models"]] == list(NAMES)
+    counted = client.get("/metrics").text
+    assert 'clearhead_requests_total{route="/health",status="200"}' in counted
+    assert "clearhead_batch_tokens_bucket" in counted
+
+
+def test_every_route_has_an_example_that_works(client):
+    described = client.get("/openapi.json").json()
+    tried = 0
+    for path, methods in described["paths"].items():
+        if "post" not in methods or path == "/reload":
+            continue
+        name = methods["post"]["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+        for example in described["components"]["schemas"][name]["examples"]:
+            if "model" in example:
+                example["model"] = "lm"
+            answer = client.post(path, json=example)
+            assert answer.status_code == 200, (path, answer.text)
+            tried += 1
+    assert tried == 12
+
+
+def test_a_model_is_reloaded_under_load(client, server):
+    """Requests that run go on with what they began with; none is lost."""
+    import threading
+
+    answers: list[int] = []
+    stop = threading.Event()
+
+    def ask() -> None:
+        with server.client() as own:
+            while not stop.is_set():
+                answers.append(own.post("/generate", json={"prompt": "the old man", "max_new": 10}).status_code)
+                answers.append(own.post("/classify", json={"text": TEXTS}).status_code)
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for _ in range(3):
+        assert client.post("/reload", json={}).json()["models"] == list(NAMES)
+    assert client.post("/reload", json={"model": "lm"}).json()["models"] == ["lm"]
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert len(answers) > 20 and set(answers) == {200}
