@@ -60,6 +60,10 @@ def take(browser: Any, address: str, tasks: set[str]) -> None:
         panel.locator(".actions button").click()
         frame = tab.frame_locator("iframe")
         frame.locator(".from .word").first.wait_for()
+        if task == "translate":  # its last layer reads the source
+            layers = frame.get_by_label("layer")
+            layers.select_option(index=layers.locator("option").count() - 1)
+            tab.wait_for_timeout(800)
         frame.locator(".from .word").nth(2).hover()
         tab.wait_for_timeout(800)
         shot(tab, "attention")
