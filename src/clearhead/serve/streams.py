@@ -20,7 +20,7 @@ STREAMED: dict[int | str, dict[str, Any]] = {
 
 
 class Json(JSONResponse):
-    """JSON by orjson; tensors as lists."""
+    """JSON by orjson; tensors as lists. FastAPI describes what a route gives only for a JSONResponse."""
 
     def render(self, content: Any) -> bytes:
         """The bytes of it."""
