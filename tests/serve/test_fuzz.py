@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import random
 
@@ -58,7 +59,8 @@ def test_requests_made_of_the_description(server, count):
                 case.validate_response(response, checks=CHECKS)
                 tried += 1
 
-            ask()
+            with contextlib.suppress(hypothesis.errors.Unsatisfiable):  # a route without a body has no wrong one
+                ask()
     print(f"{tried} requests")
     assert tried > 50
 

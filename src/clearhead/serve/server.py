@@ -17,6 +17,7 @@ from clearhead.serve.guard import Guard
 
 SLOW = 8.0  # seconds in which a request must have come in whole, and in which a reader must read on
 IDLE = 8  # seconds that a connection may rest between two requests
+SWITCH = 2e-4  # seconds that a busy loop may keep the engine from its next operation, of which a token takes a hundred
 DRAIN = 30  # seconds that requests have to end when the server goes down
 
 
@@ -123,6 +124,7 @@ class Server(uvicorn.Server):
 
     def serve_here(self) -> None:
         """Serve until it is told to end."""
+        sys.setswitchinterval(SWITCH)
         self.run([self.socket])
 
 
