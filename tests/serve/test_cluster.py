@@ -103,7 +103,7 @@ def test_the_front_closes_what_ray_leaves_open():
         "defaults\n    log global\n    errorfile 503 /tmp/500.http\nfrontend prometheus\n    bind :9101\n"
         "frontend http_frontend\n    bind 127.0.0.1:8000\nlisten stats\n  bind *:8404\n"
     )
-    facts = {"host": "10.0.0.1", "port": 8000, "metrics": 9101, "stats": 8404, "busy": "/b"}
+    facts = {"host": "10.0.0.1", "port": 8000, "metrics": 9101, "stats": 8404, "busy": "/b", "largest": 1000}
     amended = closed(config, **facts)
     binds = [line.split()[1] for line in amended.splitlines() if line.split()[:1] == ["bind"]]
     assert binds == ["127.0.0.1:9101", "10.0.0.1:8000", "127.0.0.1:8404"]

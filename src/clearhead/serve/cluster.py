@@ -101,7 +101,7 @@ def on_ray(plan: Plan, where: Where) -> Generator[Up]:
         _bound(where.host, port).close()  # a fault now, not in a log of Ray's
         if where.join is None:
             binary = _haproxy()
-            _own(folder, binary, where.host, port)
+            _own(folder, binary, where.host, port, plan.rules.largest)
         else:
             binary = None
             _joined(where.join)
@@ -135,7 +135,7 @@ def wait() -> None:
         signal.signal(one, signal.SIG_DFL)  # a second time, at once
 
 
-def _own(folder: Path, binary: str | None, host: str, port: int) -> None:
+def _own(folder: Path, binary: str | None, host: str, port: int, largest: int) -> None:
     """The environment of a cluster on this machine: loopback, a token, files in a folder of ours."""
     token = folder / "token"
     with os.fdopen(os.open(token, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
@@ -153,7 +153,8 @@ def _own(folder: Path, binary: str | None, host: str, port: int) -> None:
     }
     if binary is None:
         return
-    program = written(folder, binary, host=_bracketed(host), port=port, metrics=metrics, stats=stats)
+    ports = {"port": port, "metrics": metrics, "stats": stats}
+    program = written(folder, binary, largest=largest, host=_bracketed(host), **ports)
     os.environ |= {
         "RAY_SERVE_HAPROXY_BINARY_PATH": str(program),
         "RAY_SERVE_HAPROXY_CONFIG_FILE_LOC": str(folder / "haproxy.cfg"),

@@ -17,7 +17,7 @@ MARK = "# amended by clearhead"
 BUSY = '{"error":{"message":"no replica answers now: ask again","type":"server_error","code":"busy","param":null}}'
 
 
-def closed(config: str, *, host: str, port: int, metrics: int, stats: int, busy: str) -> str:
+def closed(config: str, *, host: str, port: int, metrics: int, stats: int, busy: str, largest: int) -> str:
     """The configuration, amended; ValueError where it is not as this was written for."""
     if config.startswith(MARK):
         return config
@@ -25,7 +25,7 @@ def closed(config: str, *, host: str, port: int, metrics: int, stats: int, busy:
         (f"    bind :{metrics}\n", f"    bind 127.0.0.1:{metrics}\n"),
         (f"  bind *:{stats}\n", f"  bind 127.0.0.1:{stats}\n"),
         (" mode 666 level admin", " mode 600 level admin"),
-        (f"    bind 127.0.0.1:{port}\n", f"    bind {host}:{port}\n{_rules()}"),
+        (f"    bind 127.0.0.1:{port}\n", f"    bind {host}:{port}\n{_rules(largest)}"),
     ):
         if config.count(old) != 1:
             raise ValueError(f"HAProxy's configuration has not one line {old.strip()!r}: another version of Ray?")
@@ -40,11 +40,13 @@ def closed(config: str, *, host: str, port: int, metrics: int, stats: int, busy:
     return "\n".join([MARK, *kept, ""])
 
 
-def _rules() -> str:
+def _rules(largest: int) -> str:
     return "".join(
         f"    {line}\n"
         for line in (
             f"timeout http-request {SLOW}s",
+            f"http-request return status 413 content-type application/json string '{_large(largest)}' "
+            f"if {{ req.hdr_val(content-length) gt {largest} }}",  # before it is passed on, and the way back is lost
             "option http-buffer-request",
             # what a client says of its own address is believed from 127.0.0.1 alone, where a proxy may stand
             "http-request set-header X-Forwarded-For %[src] unless { src 127.0.0.1 ::1 }",
@@ -55,12 +57,18 @@ def _rules() -> str:
     )
 
 
-def written(folder: Path, binary: str, *, host: str, port: int, metrics: int, stats: int) -> Path:
+def _large(largest: int) -> str:
+    message = f"a request has at most {largest:,} bytes: send it in parts"
+    fault = {"message": message, "type": "invalid_request_error", "code": "too_large", "param": None}
+    return json.dumps({"error": fault})
+
+
+def written(folder: Path, binary: str, *, largest: int, **ports: str | int) -> Path:
     """A program to be named to Ray, in this folder."""
     busy = folder / "busy.http"
     head = f"HTTP/1.1 503 Service Unavailable\r\ncontent-length: {len(BUSY)}\r\ncontent-type: application/json"
     busy.write_bytes(f"{head}\r\nretry-after: 1\r\ncache-control: no-store\r\n\r\n{BUSY}".encode())
-    facts = {"host": host, "port": port, "metrics": metrics, "stats": stats, "busy": str(busy)}
+    facts = {**ports, "largest": largest, "busy": str(busy)}
     (folder / "front.json").write_text(json.dumps({"binary": binary, "facts": facts}))
     program = folder / "haproxy"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "{__file__}" "{folder}/front.json" "$@"\n')
