@@ -29,7 +29,7 @@ from clearhead.models.hub import locate
 from clearhead.models.int8 import Int8, is_int8, to_int8
 from clearhead.models.model import Model, ModelConfig, build
 from clearhead.models.recurrent import RecurrentConfig
-from clearhead.models.shards import write_weights
+from clearhead.models.shards import SHARD, write_weights
 from clearhead.text import Tokenizer
 
 # Files of a folder that belong to the model, are not written anew, and travel with it.
@@ -151,7 +151,7 @@ def save_folder(
     overwrite: bool = False,
     facts: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
-    write: Callable[[Mapping[str, Tensor], Path], None] = write_weights,
+    write: Callable[[Mapping[str, Tensor], Path], None] | None = None,
 ) -> None:
     """Write a folder that `transformers` opens, or for what it has not, `open_folder`: whole, or not at all.
 
@@ -171,7 +171,10 @@ def save_folder(
     if opened.config.head is not None and not opened.config.head.tied:
         tensors |= {copy: tensors[name].clone() for name, copy in family.copies.items() if name in tensors}
     with new_folder(folder, overwrite=overwrite) as target:
-        write(tensors, target)
+        if write is None:
+            write_weights(tensors, target, SHARD)
+        else:
+            write(tensors, target)
         config = json.dumps({**raw, **MARKER}, indent=2, sort_keys=True, ensure_ascii=False)
         (target / "config.json").write_text(config + "\n", encoding="utf-8")
         for name, data in opened.carried.items():
