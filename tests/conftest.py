@@ -1,4 +1,5 @@
 import os
+import shutil
 
 import pytest
 import torch
@@ -13,8 +14,40 @@ settings.register_profile(
 )
 settings.load_profile("house")
 
+FLAGS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+
 
 @pytest.fixture(autouse=True)
 def _seed() -> None:
     torch.manual_seed(0)
     torch.set_num_threads(1 if "PYTEST_XDIST_WORKER" in os.environ else 2)
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """Chromium itself, without a head."""
+    api = pytest.importorskip("playwright.sync_api")
+    path = shutil.which("chromium")
+    if path is None:
+        pytest.skip("no chromium here: apt-get install chromium")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def tab(chromium):
+    """A new tab without a network, which keeps what went wrong in `tab.faults`."""
+    context = chromium.new_context(viewport={"width": 1200, "height": 800}, accept_downloads=True)
+    page = context.new_page()
+    page.faults = []
+    page.on("pageerror", lambda error: page.faults.append(str(error)))
+    page.on("console", lambda message: message.type in ("error", "warning") and page.faults.append(message.text))
+    page.on("dialog", lambda dialog: (page.faults.append(f"a dialog: {dialog.message}"), dialog.dismiss()))
+    yield page
+    context.close()
+    assert page.faults == []

@@ -48,7 +48,7 @@ def test_every_route_wants_a_key_but_health(locked):
         ]
         wrong = [
             "",
-            "Bearer ",
+            "Bearer",
             "Bearer wrong",
             f"Bearer {KEY}x",
             f"Basic {KEY}",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -60,6 +62,17 @@ def test_every_task_learns_from_blocks(bases, name, tmp_path):
     progress = train(run, shown=False)
     assert progress.best < before and (run.folder / "model" / "config.json").exists()
     assert (run.folder / "generator").exists() == (name == "replaced")
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_test_part_is_measured(bases, name, tmp_path):
+    base = base_of(bases, name)
+    (base / "test.txt").write_text("Ba be bi bo. Du da de.\n\n" * 12)
+    recipe = make_recipe({**TASKS[name], "data": {**TASKS[name]["data"], "test": {"text": "test.txt"}}})
+    run = prepare(recipe, base, tmp_path / "run")
+    train(run, shown=False)
+    told = json.loads((run.folder / "results.json").read_text())
+    assert told["loss"] > 0 and told["parameters"] > 0
 
 
 def _ranks():

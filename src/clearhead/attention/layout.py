@@ -68,12 +68,13 @@ class Layout:
     @staticmethod
     def equal(count: int, length: int, device: torch.device | str | None = None) -> Layout:
         """`count` sequences of one `length`. Traceable: both may be symbolic under `torch.export`."""
-        rows = torch.arange(count * length, device=device)
+        rows = torch.arange(length, device=device).expand(count, length)
+        numbers = torch.arange(count, device=device).unsqueeze(1).expand(count, length)
         return Layout(
             offsets=torch.arange(count + 1, device=device) * length,
             starts=torch.zeros(count, dtype=torch.int64, device=device),
-            positions=rows % max(length, 1),
-            sequence_ids=rows // max(length, 1),
+            positions=rows.reshape(-1),
+            sequence_ids=numbers.reshape(-1),
             length=length,
         )
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import functools
 import os
 import select
+import signal
 import sys
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -78,3 +81,19 @@ class Blocks:
         except UnicodeDecodeError as error:
             where = f"{self.name}, line {self.count}"
             raise ValueError(f"{where}: not UTF-8 ({error.reason} at byte {error.start})") from None
+
+
+@contextmanager
+def undisturbed() -> Generator[None]:
+    """Ctrl-C waits until this is done; in the main thread, which is the only one that hears it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if heard:
+        raise KeyboardInterrupt

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from clearhead.app import load
 from clearhead.cli.faults import told
-from clearhead.cli.pipes import Blocks, quiet
+from clearhead.cli.pipes import Blocks, quiet, undisturbed
 from clearhead.decode import Hypothesis, Translation
 from clearhead.decode import translate as translated
 from clearhead.decode.batches import WINDOW
@@ -75,10 +75,11 @@ def translate(
                     there = before + (blocks.read - before) * len(found) / len(block)
                     text = f"{done + len(found):,} texts, {rate:,.0f} tokens/s"
                     progress.update(task, completed=there, description=text)
-                for i in range(len(block)):
-                    _write(target, done + i, found[i], as_json, nbest)
-                target.flush()
-                done, before = done + len(block), blocks.read
+                with undisturbed():  # what is told at the end is what is there
+                    for i in range(len(block)):
+                        _write(target, done + i, found[i], as_json, nbest)
+                    target.flush()
+                    done, before = done + len(block), blocks.read
         except KeyboardInterrupt:
             kept = "" if partial is None else f" are in {partial}"
             screen.print(f"[yellow]stopped[/yellow]: {done:,} texts{kept}")

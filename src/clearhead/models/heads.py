@@ -90,7 +90,10 @@ class Sequence(nn.Module):
         self.output = nn.Linear(c.inner or c.width, len(c.labels), bias=c.bias) if c.labels else None
 
     def forward(self, x: Tensor, layout: Layout) -> Tensor:
-        x = self.pool(x, layout)  # (B, D)
+        return self.answer(self.pool(x, layout))
+
+    def answer(self, x: Tensor) -> Tensor:
+        """What is said of pooled vectors (B, D)."""
         x = x if self.pooler is None else torch.tanh(self.pooler(x))
         x = x if self.inner is None else self.inner(self.dropout(x))
         return x if self.output is None else self.output(self.dropout(x))
@@ -129,8 +132,11 @@ class Pretraining(nn.Module):
         self.follows = nn.Linear(config.width, 2)
 
     def forward(self, x: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
-        pooled = torch.tanh(self.pooler(POOLINGS["first"](x, layout)))
-        return self.words(x, layout), self.follows(self.dropout(pooled))
+        return self.words(x, layout), self.answer(POOLINGS["first"](x, layout))
+
+    def answer(self, x: Tensor) -> Tensor:
+        """Whether the second sentence follows, of pooled vectors (B, D)."""
+        return self.follows(self.dropout(torch.tanh(self.pooler(x))))
 
 
 HEAD_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {**ACTIVATIONS, "tanh": torch.tanh}

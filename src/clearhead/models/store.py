@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,6 +26,7 @@ from clearhead.models.families import FAMILIES, OWN, Family
 from clearhead.models.families.table import POOLED, Pair, Raw
 from clearhead.models.heads import Kind
 from clearhead.models.hub import locate
+from clearhead.models.int8 import Int8, is_int8, to_int8
 from clearhead.models.model import Model, ModelConfig, build
 from clearhead.models.recurrent import RecurrentConfig
 from clearhead.models.shards import SHARD, write_weights
@@ -115,6 +116,8 @@ def open_folder(
             )
     with torch.device("meta"):
         model = build(config)
+        if weights.is_int8:
+            to_int8(model)
     fresh, unused = weights.fill(model, family, architecture, dtype, device, raw)
     facts = {} if manifest is None else manifest.facts
     tokenizer = tokenizer_of(folder)
@@ -142,14 +145,22 @@ def open_folder(
 
 
 def save_folder(
-    opened: Opened, folder: str | Path, *, overwrite: bool = False, facts: Mapping[str, Any] | None = None
+    opened: Opened,
+    folder: str | Path,
+    *,
+    overwrite: bool = False,
+    facts: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    write: Callable[[Mapping[str, Tensor], Path], None] | None = None,
 ) -> None:
     """Write a folder that `transformers` opens, or for what it has not, `open_folder`: whole, or not at all.
 
-    `facts` go into the manifest.
+    `facts` go into the manifest, `settings` into config.json; `write` puts tensors, by their names, into the folder.
     """
     family, model = opened.family, opened.model
-    raw = family.write(opened.config, opened.architecture, opened.raw)
+    if is_int8(model):
+        raise ValueError("this model is int8, and is not saved anew: copy its folder, or save the one it was made from")
+    raw = {**family.write(opened.config, opened.architecture, opened.raw), **(settings or {})}
     dtype = next(iter(model.parameters())).dtype
     raw["torch_dtype" if "torch_dtype" in raw and "dtype" not in raw else "dtype"] = str(dtype).removeprefix("torch.")
     params = {name: p.detach().cpu() for name, p in model.named_parameters()}
@@ -160,7 +171,10 @@ def save_folder(
     if opened.config.head is not None and not opened.config.head.tied:
         tensors |= {copy: tensors[name].clone() for name, copy in family.copies.items() if name in tensors}
     with new_folder(folder, overwrite=overwrite) as target:
-        write_weights(tensors, target, SHARD)
+        if write is None:
+            write_weights(tensors, target, SHARD)
+        else:
+            write(tensors, target)
         config = json.dumps({**raw, **MARKER}, indent=2, sort_keys=True, ensure_ascii=False)
         (target / "config.json").write_text(config + "\n", encoding="utf-8")
         for name, data in opened.carried.items():
@@ -247,6 +261,7 @@ class _Weights:
         self.files = {_modern(name): (name, file) for file, header in headers.items() for name in header}
         self.shapes = {new: headers[file][old].shape for new, (old, file) in self.files.items()}
         self.dtypes = {new: headers[file][old].dtype for new, (old, file) in self.files.items()}
+        self.is_int8 = any(old.endswith("._weight_qdata") for old, _ in self.files.values())
 
     def read(self, name: str) -> Tensor:
         """One tensor by its modern name."""
@@ -274,7 +289,8 @@ class _Weights:
     ) -> tuple[list[str], list[str]]:
         """Give a model on the meta device its weights; returns the parameters without any and the tensors unused."""
         params = dict(model.named_parameters())
-        pairs = family.pairs(params, architecture)
+        scales = {f"{n}.weight": f"{n}.scale" for n, m in model.named_modules() if isinstance(m, Int8)}
+        pairs = family.pairs([n for n in params if n not in scales.values()], architecture)
         names = {p.theirs: self._name(p, family) for p in pairs}
         missing = [p.theirs for p in pairs if names[p.theirs] is None]
         if lost := [p.theirs for p in pairs if names[p.theirs] is None and not p.in_head]:
@@ -291,7 +307,11 @@ class _Weights:
                 tensor = files[file].get_tensor(old)
                 shapes = [params[n].shape for n in pair.ours]
                 for ours, part in zip(pair.ours, pair.how.read(tensor, shapes), strict=True):
-                    values[ours] = part.to(device=device, dtype=dtype or part.dtype, copy=True).contiguous()
+                    kind = (dtype or part.dtype) if part.is_floating_point() else part.dtype
+                    values[ours] = part.to(device=device, dtype=kind, copy=True).contiguous()
+                if pair.ours[0] in scales:
+                    parts = pair.how.read(self._scale(name), shapes)
+                    values |= {scales[n]: part.to(device) for n, part in zip(pair.ours, parts, strict=True)}
         fresh = [n for p in pairs if p.theirs in missing for n in p.ours]
         kind = dtype or next((v.dtype for v in values.values()), torch.float32)
         for name in fresh:
@@ -299,6 +319,7 @@ class _Weights:
         _assign(model, params, values)
         model.to(device)
         used = {name for name in names.values() if name is not None} | {family.vocabulary(architecture)}
+        used |= {f"{name}{end}" for name in used for end in (_SCALE, _ZERO)}
         used |= set(family.copies) | set(family.copies.values())
         used |= {n for many in family.aliases.values() for a in many for n in (a, f"{family.prefix}.{a}")}
         ignored = re.compile("|".join((*family.ignored, "(?!)")))
@@ -318,12 +339,30 @@ class _Weights:
             raise ValueError(
                 f"{self.folder}: {name} is {list(self.shapes[name])} where config.json makes it {list(due)}"
             )
-        if not self.dtypes[name].startswith(("F", "BF")):
+        if params[pair.ours[0]].dtype == torch.int8:
+            if self.dtypes[name] != "I8":
+                raise ValueError(f"{self.folder}: {name} holds {self.dtypes[name]}, among int8 layers: I8 is due")
+        elif not self.dtypes[name].startswith(("F", "BF")):
             raise ValueError(f"{self.folder}: {name} holds {self.dtypes[name]}, not floating-point numbers")
+
+    def _scale(self, name: str) -> Tensor:
+        """The scales of an int8 tensor, (outputs, 1)."""
+        scale = f"{name}{_SCALE}"
+        due = (self.shapes[name][0], 1)
+        if scale not in self.files or self.shapes[scale] != due or not self.dtypes[scale].startswith(("F", "BF")):
+            raise ValueError(f"{self.folder}: {name} is int8 and needs {scale}, {list(due)} floating-point numbers")
+        if f"{name}{_ZERO}" in self.files and self.read(f"{name}{_ZERO}").any():
+            raise ValueError(f"{self.folder}: {name} is rounded around another number than 0, which is not read here")
+        return self.read(scale).float()
+
+
+_SCALE, _ZERO = "_scale", "_zero_point"  # behind the name of an int8 tensor
+_INT8 = {"qdata": "", "scale": _SCALE, "zero_point": _ZERO}
 
 
 def _modern(name: str) -> str:
-    """Names of norms as they were before 2019, brought up to date."""
+    """Names of norms as they were before 2019, brought up to date; torchao's of int8 tensors, made plain."""
+    name = re.sub(r"\._weight_(qdata|scale|zero_point)$", lambda m: f".weight{_INT8[m[1]]}", name)
     return re.sub(r"LayerNorm\.(gamma|beta)$", lambda m: f"LayerNorm.{'weight' if m[1] == 'gamma' else 'bias'}", name)
 
 

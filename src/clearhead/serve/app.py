@@ -91,7 +91,7 @@ def make_app(
     openai.add(app, desk)
     page.add(app)
     app.router.routes.append(Mount("/see", gallery))
-    return Guard(app, rules or Rules(), metrics)
+    return Guard(app, rules or Rules(), metrics, engine.refuse)
 
 
 def _fault(fault: Fault, headers: dict[str, str] | None = None) -> Response:

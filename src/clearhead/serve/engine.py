@@ -26,6 +26,7 @@ from clearhead.serve.work import compute
 
 R = TypeVar("R")
 RATE = 2000.0  # tokens a second, before any was seen
+HOPE = 0.8  # of its time that a request may be foreseen to take: what comes too late is work for nothing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,18 +63,29 @@ class Engine:
         with self._changed:
             if self._closed:
                 raise closing()
-            ahead = sum(line.size / self._rates.get(of.work, RATE) for of, line in self._lines.items())
-            much = self._waiting + total > self.limits.waiting or ahead > job.seconds
-            if self._waiting and much and job.seconds < math.inf:
-                self._metrics.refused.labels("full").inc()
-                raise full(
-                    f"{self._waiting:,} tokens wait already, about {ahead:.0f} s of work: ask again later", ahead
-                )
+            refused = self.refuse(total, total / self._rates.get(group.work, RATE), job.seconds)
+            if refused is not None:
+                raise refused
             line = self._lines.setdefault(group, Line())
             for place, (value, size) in enumerate(zip(values, sizes, strict=True)):
                 line.put(Part(job, place, value, size))
             self._count(total)
             self._changed.notify()
+
+    def refuse(self, tokens: int = 0, seconds: float = 0.0, most: float | None = None) -> Fault | None:
+        """Why so many tokens, which take so long, cannot be taken on; None where they can."""
+        most = self.limits.deadline if most is None else most
+        ahead = self._ahead()
+        much = self._waiting + tokens > self.limits.waiting or ahead + seconds > HOPE * most
+        if ahead == 0 or not much or most == math.inf:
+            return None
+        self._metrics.refused.labels("full").inc()
+        return full(f"{self._waiting:,} tokens wait already, about {ahead:.0f} s of work: ask again later", ahead)
+
+    def _ahead(self) -> float:
+        """Seconds of work that is taken on already, as far as can be told."""
+        waiting = sum(line.size / self._rates.get(group.work, RATE) for group, line in list(self._lines.items()))
+        return waiting + sum(growing.size for growing in list(self._growing.values())) / self._rates.get(WRITE, RATE)
 
     def call(self, model: Shelved, function: Callable[[], R], client: str = "") -> Future[R]:
         """Run something that needs the model for itself."""

@@ -5,16 +5,18 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from starlette.exceptions import HTTPException
+
 log = logging.getLogger("clearhead.serve")
 
 
-class Fault(Exception):
+class Fault(HTTPException):
     """An answer that is an error: its HTTP status, a word for programs, a sentence for people."""
 
     def __init__(
         self, status: int, code: str, message: str, *, param: str | None = None, retry_after: int | None = None
     ) -> None:
-        super().__init__(message)
+        super().__init__(status, message)
         self.status, self.code, self.message, self.param, self.retry_after = status, code, message, param, retry_after
 
     def body(self) -> dict[str, Any]:

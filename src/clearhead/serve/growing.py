@@ -69,14 +69,10 @@ class Growing:
         self._roll = Roll(self._writer.defaults.rules)
         self._parts: dict[int, tuple[Part, Pieces, Ending]] = {}
         self._count = 0
+        self.size = 0  # tokens that its texts read, and those that they may come to write
 
     def __len__(self) -> int:
         return len(self._parts)
-
-    @property
-    def size(self) -> int:
-        """The places that its texts may come to need, together."""
-        return sum(part.size for part in self.parts())
 
     @torch.inference_mode()
     def join(self, parts: Sequence[Part]) -> None:
@@ -85,6 +81,7 @@ class Growing:
         names = range(self._count, self._count + len(parts))
         for name, part, one in zip(names, parts, asked, strict=True):
             self._parts[name] = part, Pieces(self._writer.tokenizer, one.row), Ending(one.stop)
+            self.size += part.size
         self._count += len(parts)
         with unseen():
             ids, layout, first, prompts = self._writer.inputs([one.row for one in asked])
@@ -113,7 +110,7 @@ class Growing:
             reason = None
             if done or stopped:
                 reason = "stop" if stopped or token in ends else "length"
-                del self._parts[name]
+                self._forget(name)
                 if not done:
                     ended.append(name)
             part.tell(Said(text, token, score, reason))
@@ -125,7 +122,12 @@ class Growing:
         """Write no more of these; whose they were."""
         with torch.inference_mode():
             self._roll.drop(names)
-        return [self._parts.pop(name)[0] for name in names]
+        return [self._forget(name) for name in names]
+
+    def _forget(self, name: int) -> Part:
+        part, _, _ = self._parts.pop(name)
+        self.size -= part.size
+        return part
 
     def parts(self) -> list[Part]:
         """Whose texts they are."""

@@ -13,7 +13,7 @@ import hmac
 import logging
 import secrets
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,8 +58,10 @@ class Rules:
 class Guard:
     """Around an application."""
 
-    def __init__(self, inside: Any, rules: Rules, metrics: Metrics) -> None:
-        self._inside, self._rules, self._metrics = inside, rules, metrics
+    def __init__(
+        self, inside: Any, rules: Rules, metrics: Metrics, refuse: Callable[[], Fault | None] = lambda: None
+    ) -> None:
+        self._inside, self._rules, self._metrics, self._refuse = inside, rules, metrics, refuse
         self._running = 0
         self.leaving = False  # the server goes down: it answers, but more should not be sent here
 
@@ -122,6 +124,8 @@ class Guard:
         # a page of somebody else's must not use what this browser may: its scripts ask with this header
         if headers.get(b"sec-fetch-site", "none") not in ("none", "same-origin"):
             raise Fault(403, "cross_site", "a page of another site may not ask here")
+        if scope["method"] == "POST" and (refused := self._refuse()) is not None:  # before anything is read of it
+            raise refused
         length = headers.get(b"content-length", "0")
         if not length.isdigit() or int(length) > self._rules.largest:
             raise _too_large(self._rules.largest)

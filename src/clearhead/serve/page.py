@@ -14,6 +14,11 @@ FILES = {
     "/page.css": ("page.css", "text/css"),
     "/docs": ("docs.html", "text/html"),
     "/docs.js": ("docs.js", "text/javascript"),
+    "/ask.js": ("ask.js", "text/javascript"),
+    "/dom.js": ("dom.js", "text/javascript"),
+    "/shown.js": ("shown.js", "text/javascript"),
+    "/icon.svg": ("icon.svg", "image/svg+xml"),
+    "/favicon.ico": ("icon.svg", "image/svg+xml"),  # where browsers look, also for the pages of attention
 }
 
 

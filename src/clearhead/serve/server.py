@@ -17,6 +17,7 @@ from clearhead.serve.guard import Guard
 
 SLOW = 8.0  # seconds in which a request must have come in whole, and in which a reader must read on
 IDLE = 8  # seconds that a connection may rest between two requests
+SWITCH = 2e-4  # seconds that a busy loop may keep the engine from its next operation, of which a token takes a hundred
 DRAIN = 30  # seconds that requests have to end when the server goes down
 
 
@@ -41,7 +42,7 @@ class Timely(HttpToolsProtocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         if self._reading is None:
-            self._reading = self.loop.call_later(SLOW, self.transport.abort)
+            self._reading = self.loop.call_later(SLOW, self._cut)
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -53,7 +54,16 @@ class Timely(HttpToolsProtocol):
 
     def _start(self) -> None:
         if self._clock is None:
-            self._clock = self.loop.call_later(SLOW, self.transport.abort)
+            self._clock = self.loop.call_later(SLOW, self._cut)
+
+    def _cut(self) -> None:
+        """Close the socket as it is; whoever writes to it learns that nobody reads."""
+        cycle: Any = self.cycle  # None before the first request
+        if cycle is not None:
+            cycle.disconnected = True
+            cycle.message_event.set()
+        self.flow.resume_writing()
+        self.transport.abort()
 
 
 def _stopped(clock: asyncio.TimerHandle | None) -> None:
@@ -102,7 +112,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app, http=Timely, loop="uvloop", ws="none", log_config=None, log_level="warning", access_log=False,
-                server_header=False, timeout_keep_alive=IDLE, timeout_graceful_shutdown=DRAIN, backlog=2048,
+                server_header=False, timeout_keep_alive=IDLE, timeout_graceful_shutdown=DRAIN,
                 forwarded_allow_ips=proxies, h11_max_incomplete_event_size=2**16,
             )
         )  # fmt: skip
@@ -114,6 +124,7 @@ class Server(uvicorn.Server):
 
     def serve_here(self) -> None:
         """Serve until it is told to end."""
+        sys.setswitchinterval(SWITCH)
         self.run([self.socket])
 
 
@@ -123,6 +134,7 @@ def _bound(host: str, port: int) -> socket.socket:
         bound = socket.socket(family)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
+        bound.listen(2048)  # who comes before the models are ready waits
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ValueError(f"{host}:{port} cannot be had ({reason}): give another --host or --port") from None

@@ -6,18 +6,21 @@ from typing import Any
 
 import orjson
 import torch
-from starlette.responses import Response
+from starlette.responses import JSONResponse
 
 EVENTS = "text/event-stream"
 STREAMED: dict[int | str, dict[str, Any]] = {
-    200: {"content": {EVENTS: {"schema": {"type": "string"}}}, "description": "Whole, or server-sent events."}
+    200: {
+        "content": {
+            EVENTS: {"schema": {"type": "object", "properties": {"data": {"type": "string"}}, "required": ["data"]}}
+        },
+        "description": "Whole, or as server-sent events whose data are JSON.",
+    }
 }
 
 
-class Json(Response):
-    """JSON by orjson; tensors as lists."""
-
-    media_type = "application/json"
+class Json(JSONResponse):
+    """JSON by orjson; tensors as lists. FastAPI describes what a route gives only for a JSONResponse."""
 
     def render(self, content: Any) -> bytes:
         """The bytes of it."""

