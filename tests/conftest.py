@@ -1,3 +1,5 @@
+import contextlib
+import importlib
 import os
 import shutil
 
@@ -20,10 +22,22 @@ FLAGS = (
 )  # fmt: skip
 
 
+WORKER = "PYTEST_XDIST_WORKER" in os.environ
+if WORKER:  # the cores are the workers'; so are those of every process they start
+    os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
+
+
+def pytest_configure() -> None:
+    """Matplotlib's list of fonts is written once, before workers wait for each other's lock on it."""
+    if not WORKER:
+        with contextlib.suppress(ImportError):
+            importlib.import_module("matplotlib.font_manager")
+
+
 @pytest.fixture(autouse=True)
 def _seed() -> None:
     torch.manual_seed(0)
-    torch.set_num_threads(1 if "PYTEST_XDIST_WORKER" in os.environ else 2)
+    torch.set_num_threads(1 if WORKER else 2)
 
 
 @pytest.fixture(scope="session")
