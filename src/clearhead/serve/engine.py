@@ -75,8 +75,9 @@ class Engine:
     def refuse(self, tokens: int = 0, seconds: float = 0.0, most: float | None = None) -> Fault | None:
         """Why so many tokens, which take so long, cannot be taken on; None where they can."""
         most = self.limits.deadline if most is None else most
-        ahead = self._ahead()
-        much = self._waiting + tokens > self.limits.waiting or ahead + seconds > HOPE * most
+        with self._changed:
+            ahead = self._ahead()
+            much = self._waiting + tokens > self.limits.waiting or ahead + seconds > HOPE * most
         if ahead == 0 or not much or most == math.inf:
             return None
         self._metrics.refused.labels("full").inc()
@@ -84,7 +85,7 @@ class Engine:
 
     def _ahead(self) -> float:
         """Seconds of work that is taken on already, as far as can be told."""
-        waiting = sum(line.size / self._rates.get(group.work, RATE) for group, line in list(self._lines.items()))
+        waiting = sum(line.size / self._rates.get(group.work, RATE) for group, line in self._lines.items())
         return waiting + sum(growing.size for growing in list(self._growing.values())) / self._rates.get(WRITE, RATE)
 
     def call(self, model: Shelved, function: Callable[[], R], client: str = "") -> Future[R]:
