@@ -86,8 +86,11 @@ class Tally:
 Ask = Callable[[Connection, int, int, Tally], Awaitable[None]]
 
 
-async def closed_loop(address: str, clients: int, seconds: float, ask: Ask) -> Tally:
-    """So many clients that ask, wait for the answer and ask again: `ask(connection, client, turn, tally)`."""
+async def closed_loop(address: str, clients: int, seconds: float, ask: Ask, patience: float | None = None) -> Tally:
+    """So many clients that ask, wait for the answer and ask again: `ask(connection, client, turn, tally)`.
+
+    After `seconds` nobody asks again; what was asked is waited for, at most for `patience` seconds.
+    """
     tally, began = Tally(), time.monotonic()
 
     async def one(client: int) -> None:
@@ -98,6 +101,10 @@ async def closed_loop(address: str, clients: int, seconds: float, ask: Ask) -> T
             number += 1
         connection.close()
 
-    await asyncio.gather(*(one(i) for i in range(clients)))
+    asking = [asyncio.ensure_future(one(i)) for i in range(clients)]
+    _, unanswered = await asyncio.wait(asking, timeout=None if patience is None else seconds + patience)
+    for late in unanswered:
+        late.cancel()
+    await asyncio.gather(*(one for one in asking if one not in unanswered))
     tally.lasted = time.monotonic() - began
     return tally

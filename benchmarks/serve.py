@@ -8,8 +8,9 @@ around `transformers`, and Infinity (`--infinity`: its command in an environment
 libraries). Generation: a GPT-2 of 6 layers and width 384 with fresh weights, prompts of 8 to 64 tokens, 16 to 48 new
 ones; bare is 64 texts written together with nobody joining; the peer is `transformers serve`, with and without its
 continuous batching, of which the better counts. All servers answer in float32 on two threads; clients are a process of
-their own on the same two cores, which all servers share with them. Sides take turns, the best round of each counts;
-what was too slow to answer in time counts as what it did.
+their own on the same two cores. Sides take turns and stand still (SIGSTOP) while others have theirs; the best round of
+each counts. Nobody waits for an answer for longer than twice the round: of a slow side counts what it did till then.
+Without `--full` only one form of `transformers serve` runs, that without continuous batching.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ import json
 import os
 import random
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +42,7 @@ from clearhead.data import Row
 from clearhead.data.squad import squad_rows
 from clearhead.decode import Sampling, generate
 from clients import Connection, Tally, closed_loop
+from serve_ray import overhead
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 HERE = Path(__file__).parent
@@ -74,49 +78,49 @@ def free_port() -> int:
         return held.getsockname()[1]
 
 
-@contextmanager
-def running(command: list[str], health: str, port: int, log: Path, wait: float = 90.0):
-    """A server in a process of its own; its address once it answers, None where it does not come up."""
-    env = {**os.environ, "OMP_NUM_THREADS": "2", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
-    with log.open("w") as written:
-        process = subprocess.Popen(command, stdout=written, stderr=written, env=env, start_new_session=True)
-    address = f"http://127.0.0.1:{port}"
-    try:
+class Side:
+    """A server in a process group of its own; it stands still while it is not its turn."""
+
+    def __init__(self, command: list[str], port: int, log: Path) -> None:
+        env = {**os.environ, "OMP_NUM_THREADS": "2", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+        with log.open("w") as written:
+            self._process = subprocess.Popen(command, stdout=written, stderr=written, env=env, start_new_session=True)
+        self._command, self._log = command, log
+        self.address = f"http://127.0.0.1:{port}"
+
+    def is_up(self, wait: float = 120.0) -> bool:
+        """Does it come up? If so it stands still from then on."""
         end = time.monotonic() + wait
-        while True:
+        while self._process.poll() is None and time.monotonic() < end:
             try:
-                urllib.request.urlopen(address + health, timeout=1).read()
-                break
+                urllib.request.urlopen(self.address + "/health", timeout=1).read()
             except OSError:
-                if process.poll() is not None or time.monotonic() > end:
-                    print(f"{command[0]} did not come up; {log} says:\n{log.read_text()[-800:]}", file=sys.stderr)
-                    address = None
-                    break
                 time.sleep(0.1)
-        yield address
-    finally:
+            else:
+                os.killpg(self._process.pid, signal.SIGSTOP)
+                return True
+        print(f"{self._command} did not come up; it says:\n{self._log.read_text()[-800:]}", file=sys.stderr)
+        return False
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Let it run."""
+        os.killpg(self._process.pid, signal.SIGCONT)
         try:
-            os.killpg(process.pid, 15)
-            process.wait(5)
-        except (ProcessLookupError, subprocess.TimeoutExpired):
-            os.killpg(process.pid, 9)
-            process.wait()
+            yield
+        finally:
+            os.killpg(self._process.pid, signal.SIGSTOP)
+
+    def end(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
 
 
 def ours(models: dict[str, Path], port: int) -> list[str]:
     named = [f"{name}={folder}" for name, folder in models.items()]
-    return [
-        sys.executable,
-        "-m",
-        "clearhead.cli",
-        "serve",
-        *named,
-        "--port",
-        str(port),
-        "--dtype",
-        "float32",
-        "--quiet",
-    ]
+    python = [sys.executable, "-m", "clearhead.cli", "serve", *named]
+    return [*python, "--port", str(port), "--dtype", "float32", "--quiet"]
 
 
 def embed_body(side: str, text: str) -> tuple[str, Any]:
@@ -149,9 +153,9 @@ def asked(address: str, bodies: list[tuple[str, Any, int]], seconds: float) -> t
     """What a server does in a second, in units of what each body is worth; and how long clients waited."""
     done: list[int] = []
     ask = asking(bodies, done)
-    asyncio.run(closed_loop(address, CLIENTS, min(1.0, seconds / 3), ask))  # warm
+    asyncio.run(closed_loop(address, 8, 0.5, ask, patience=5))  # warm
     done.clear()
-    tally = asyncio.run(closed_loop(address, CLIENTS, seconds, ask))
+    tally = asyncio.run(closed_loop(address, CLIENTS, seconds, ask, patience=seconds))
     if tally.faults:
         print(f"{address}: {len(tally.faults)} faults, such as {tally.faults[0]}", file=sys.stderr)
     return sum(done) / tally.lasted, tally
@@ -210,74 +214,50 @@ def bare_generate(folder: Path, prompts: list[tuple[str, int]], seconds: float) 
     return count / (time.perf_counter() - began)
 
 
-def embedding(size: Size, infinity: str | None, work: Path) -> dict[str, Any]:
-    texts = texts_of(size.texts)
-    commands: dict[str, tuple[list[str], str]] = {}
-    ports = {side: free_port() for side in ("ours", "litserve", "infinity")}
-    commands["ours"] = ours({"minilm": Path(MODEL_DIR)}, ports["ours"]), "/health"
-    commands["litserve"] = (
-        [sys.executable, str(HERE / "litserve_side.py"), str(MODEL_DIR), str(ports["litserve"])],
-        "/health",
-    )
-    if infinity:
-        commands["infinity"] = (
-            [infinity, "v2", "--model-id", str(MODEL_DIR), "--served-model-name", "minilm", "--port",
-             str(ports["infinity"]), "--host", "127.0.0.1", "--engine", "torch", "--device", "cpu",
-             "--no-bettertransformer", "--dtype", "float32", "--batch-size", "64"],
-            "/health",
-        )  # fmt: skip
-    rates: dict[str, float] = {}
-    p99 = float("inf")
-    with ExitStack() as stack:
-        up = {
-            side: stack.enter_context(running(command, health, ports[side], work / f"{side}.log"))
-            for side, (command, health) in commands.items()
-        }
-        for _ in range(size.rounds):
-            rates["bare"] = max(rates.get("bare", 0.0), bare_embed(texts, size.seconds))
-            for side, address in up.items():
-                if address is None:
-                    continue
-                rate, tally = asked(address, [(*embed_body(side, text), 1) for text in texts], size.seconds)
-                rates[side] = max(rates.get(side, 0.0), rate)
-                if side == "ours":
-                    p99 = min(p99, tally.quantile(0.99))
-    return {"rates": rates, "p99": p99}
-
-
-def generation(size: Size, work: Path) -> dict[str, float]:
-    texts = texts_of(max(512, size.texts))
-    folder = work / "gpt"
-    folder.mkdir()
-    make_gpt(folder, texts)
-    prompts = prompts_of(texts, 256)
+def commands_of(folder: Path, infinity: str | None, ports: dict[str, int], full: bool) -> dict[str, list[str]]:
+    """How each side is started."""
     transformers = shutil.which("transformers", path=str(Path(sys.executable).parent)) or "transformers"
-    ports = {side: free_port() for side in ("ours", "hf", "hf_continuous")}
     serve = [transformers, "serve", str(folder), "--device", "cpu", "--dtype", "float32", "--port"]
-    commands = {
-        "ours": ours({"gpt": folder}, ports["ours"]),
+    found = {
+        "ours": ours({"minilm": Path(MODEL_DIR), "gpt": folder}, ports["ours"]),
+        "litserve": [sys.executable, str(HERE / "litserve_side.py"), str(MODEL_DIR), str(ports["litserve"])],
         "hf": [*serve, str(ports["hf"])],
-        "hf_continuous": [*serve, str(ports["hf_continuous"]), "--continuous-batching"],
     }
-    rates: dict[str, float] = {}
-    with ExitStack() as stack:
-        up = {
-            side: stack.enter_context(running(command, "/health", ports[side], work / f"{side}.log"))
-            for side, command in commands.items()
-        }
-        for _ in range(size.rounds):
-            rates["bare"] = max(rates.get("bare", 0.0), bare_generate(folder, prompts, size.seconds))
-            for side, address in up.items():
-                if address is None:
-                    continue
-                model = "gpt" if side == "ours" else str(folder)
-                bodies = [
-                    ("/v1/completions", {"model": model, "prompt": text, "max_tokens": n, "temperature": 0}, n)
-                    for text, n in prompts
-                ]
-                rate, _ = asked(address, bodies, size.seconds)
-                rates[side] = max(rates.get(side, 0.0), rate)
-    return rates
+    if full:
+        found["hf_continuous"] = [*serve, str(ports["hf_continuous"]), "--continuous-batching"]
+    if infinity:
+        found["infinity"] = [
+            infinity, "v2", "--model-id", str(MODEL_DIR), "--served-model-name", "minilm", "--port",
+            str(ports["infinity"]), "--host", "127.0.0.1", "--engine", "torch", "--device", "cpu",
+            "--no-bettertransformer", "--dtype", "float32", "--batch-size", "64",
+        ]  # fmt: skip
+    return found
+
+
+def measure(size: Size, sides: dict[str, Side], folder: Path, texts: list[str]) -> tuple[dict, dict, float]:
+    """The best rates of every side, texts and tokens a second, and the 99th percentile of how long ours took."""
+    prompts = prompts_of(texts, 256)
+    embedded: dict[str, float] = {}
+    written: dict[str, float] = {}
+    p99 = float("inf")
+    for _ in range(size.rounds):
+        embedded["bare"] = max(embedded.get("bare", 0.0), bare_embed(texts, size.seconds))
+        written["bare"] = max(written.get("bare", 0.0), bare_generate(folder, prompts, size.seconds))
+        for name, side in sides.items():
+            if not name.startswith("hf"):
+                bodies = [(*embed_body(name, text), 1) for text in texts]
+                with side.turn():
+                    rate, tally = asked(side.address, bodies, size.seconds)
+                embedded[name] = max(embedded.get(name, 0.0), rate)
+                p99 = min(p99, tally.quantile(0.99)) if name == "ours" else p99
+            if name == "ours" or name.startswith("hf"):
+                model = "gpt" if name == "ours" else str(folder)
+                wanted = [{"model": model, "prompt": text, "max_tokens": n, "temperature": 0} for text, n in prompts]
+                bodies = [("/v1/completions", body, body["max_tokens"]) for body in wanted]
+                with side.turn():
+                    rate, _ = asked(side.address, bodies, size.seconds)
+                written[name] = max(written.get(name, 0.0), rate)
+    return embedded, written, p99
 
 
 def main() -> None:
@@ -288,16 +268,22 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(2)
     size = FULL if options.full else Size()
+    infinity = options.infinity or shutil.which("infinity_emb")
     with tempfile.TemporaryDirectory() as folder:
-        work = Path(folder)
-        embedded = embedding(size, options.infinity or shutil.which("infinity_emb"), work)
-        written = generation(size, work)
-        ray = None
-        if not options.no_ray:
-            from serve_ray import overhead
-
-            ray = overhead()["ray_overhead_ms"]
-    rates = embedded["rates"]
+        gpt = Path(folder) / "gpt"
+        gpt.mkdir()
+        texts = texts_of(size.texts)
+        make_gpt(gpt, texts)
+        ports = {name: free_port() for name in ("ours", "litserve", "infinity", "hf", "hf_continuous")}
+        commands = commands_of(gpt, infinity, ports, options.full)
+        started = {name: Side(command, ports[name], Path(folder) / name) for name, command in commands.items()}
+        try:
+            sides = {name: side for name, side in started.items() if side.is_up()}
+            rates, written, p99 = measure(size, sides, gpt, texts)
+        finally:
+            for side in started.values():
+                side.end()
+    ray = None if options.no_ray else overhead({"minilm": Path(MODEL_DIR)})["ray_overhead_ms"]
     for what, found in (("texts/s", rates), ("tokens/s", written)):
         print("  ".join(f"{side} {rate:,.0f}" for side, rate in found.items()), what)
 
@@ -312,7 +298,7 @@ def main() -> None:
         "vs_infinity": ratio(rates, "infinity"),
         "vs_hf_serve_generate": round(written["ours"] / theirs, 3) if theirs else None,
         "ray_overhead_ms": ray,
-        "p99_ms": round(1000 * embedded["p99"], 1),
+        "p99_ms": round(1000 * p99, 1),
     }))  # fmt: skip
 
 

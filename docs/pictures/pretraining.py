@@ -14,7 +14,7 @@ LOSSES = {"bert": "valid_words", "albert": "valid_words", "electra": "valid_word
 
 
 def main() -> None:
-    """Loss of words, pairs told apart, replaced words found; against millions of tokens read."""
+    """Loss of words, pairs told apart, loss of the discriminator; against millions of tokens read."""
     runs = {name: json.loads((HERE.parent / "results" / f"{name}_mini.json").read_text()) for name in NAMES}
 
     def curve(name: str, key: str, label: str | None = None, colour: int | None = None) -> Curve:
@@ -33,11 +33,8 @@ def main() -> None:
             "million tokens read", "right, % (chance is 50)", "pairs of stretches",
         ),
         Panel(
-            [
-                curve("electra", "valid_precision", "precision"),
-                curve("electra", "valid_recall", "recall", colour=1),
-            ],
-            "million tokens read", "%", "ELECTRA: words that were put in",
+            [curve("electra", "valid_found", "discriminator")], "million tokens read", "nats a word",
+            "ELECTRA: which words were put in?",
         ),
     ]  # fmt: skip
     svg, png = save(
