@@ -84,6 +84,8 @@ def _here(executor: Any) -> None:
 def _reach_ray() -> None:
     """Join the cluster that RAY_ADDRESS names; without one, begin a Ray of this machine alone, on loopback."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if "RAY_ADDRESS" not in os.environ:
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # on any system: this machine alone, on loopback
     import ray
 
     if ray.is_initialized():
@@ -92,7 +94,7 @@ def _reach_ray() -> None:
     if address := os.environ.get("RAY_ADDRESS"):
         ray.init(address=address, **quiet)
     else:
-        ray.init(include_dashboard=False, _node_ip_address="127.0.0.1", **quiet)
+        ray.init(include_dashboard=False, **quiet)
 
 
 @contextmanager
