@@ -9,6 +9,7 @@ import gzip
 import json
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -36,13 +37,19 @@ class Hush:
         from loguru import logger
 
         logger.disable("datatrove")
-        os.environ["TQDM_DISABLE"] = "1"
 
     def __reduce__(self) -> tuple[type[Hush], tuple[()]]:
         return Hush, ()
 
     def __call__(self, data: Any, rank: int, world_size: int) -> Any:
+        for name in ("exact_dedup", "minhash"):  # their bars would stand amid those of the stages
+            if step := sys.modules.get(f"datatrove.pipeline.dedup.{name}"):
+                vars(step)["tqdm"] = _no_bar
         return data
+
+
+def _no_bar(of: Iterable[Any], **_: Any) -> Iterable[Any]:
+    return of
 
 
 @dataclass(frozen=True)
