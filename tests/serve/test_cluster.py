@@ -69,8 +69,7 @@ def test_a_replica_is_healthy_while_its_engine_answers(folders):
     blocked = replica._engine.call(model, hold.wait)
     _check(replica)  # busy for a second is not ill
     with pytest.raises(RuntimeError, match="has not answered for"):
-        for _ in range(9):
-            _check(replica)
+        _check(replica, times=9)
     hold.set()
     assert blocked.result(5)
     _check(replica)
@@ -118,10 +117,11 @@ def _replica(folders, **options) -> Replica:
     return Replica(Plan(sources={"classify": str(folders["classify"])}, rules=Rules(), **options))
 
 
-def _check(replica: Replica) -> None:
+def _check(replica: Replica, times: int = 1) -> None:
     import asyncio
 
-    asyncio.run(replica.check_health())
+    for _ in range(times):
+        asyncio.run(replica.check_health())
 
 
 # What needs one

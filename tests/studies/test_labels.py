@@ -73,7 +73,12 @@ def test_word_order_end_to_end(encoder, tmp_path):
         "one": (ROWS, ROWS[:20]),
         "two": ([((t[0], t[0]), label) for t, label in ROWS], [(("a b", "c d"), "bad")] * 4),
     }
-    measured = order.measure(tmp_path, tasks, start=str(encoder), grams=(1, 0), seeds=1, epochs=1)
+    counted = [" ".join(str((i + k) % 10) for k in range(30)) for i in range(200)]  # in order, the next is known
+    given = {"start": str(encoder), "grams": (1, 0), "seeds": 1, "epochs": 1, "tokens": 80_000}
+    measured = order.measure(tmp_path, tasks, counted, **given)
     assert [kept.task for kept in measured.tasks] == ["one", "two"]
-    (axes,) = order.draw(measured).axes
-    assert [text.get_text() for text in axes.get_xticklabels()] == ["1", "whole"]
+    mixed, whole = (loss.mean for loss in measured.losses)
+    assert whole < mixed - 0.5
+    assert order.measure(tmp_path, tasks, counted, **given) == measured
+    for axes in order.draw(measured).axes:
+        assert [text.get_text() for text in axes.get_xticklabels()] == ["1", "whole"]

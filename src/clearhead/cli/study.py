@@ -183,10 +183,10 @@ def _order(models: list[str], text: Path | None, folder: Path, seed: int, quick:
             ((f"the dog bit the man {n}",), "a") if n % 2 else ((f"the man bit the dog {n}",), "b") for n in range(64)
         ]
         return order.measure(
-            folder / "runs", {"who bit whom": (rows, rows[:20])}, start=start, grams=(1, 0), seeds=2, epochs=1,
-            heard=heard,
+            folder / "runs", {"who bit whom": (rows, rows[:20])}, [text for (text,), _ in rows], start=start,
+            grams=(1, 0), seeds=2, epochs=1, tokens=5000, heard=heard,
         )  # fmt: skip
-    return order.measure(folder / "runs", order.glue(), start=start, heard=heard)
+    return order.measure(folder / "runs", order.glue(), order.squad(), start=start, heard=heard)
 
 
 def _scaling(models: list[str], text: Path | None, folder: Path, seed: int, quick: bool, heard: Heard) -> Scaling:
@@ -263,8 +263,9 @@ def show_bank(console: Console, measured: Bank) -> None:
 def show_order(console: Console, measured: Order) -> None:
     """Print scores by n for a person."""
     table = _table("task", *(f"n = {n}" if n else "whole" for n in measured.grams))
+    table.add_row("the next word, nats", *(f"{loss.mean:.2f}±{loss.half:.2f}" for loss in measured.losses))
     for one in measured.tasks:
-        table.add_row(one.task, *(score.short for score in one.scores))
+        table.add_row(f"{one.task}, macro F1", *(score.short for score in one.scores))
     console.print(table)
 
 

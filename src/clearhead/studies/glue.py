@@ -11,7 +11,6 @@ from clearhead.studies.tuned import COLUMNS, Labelled
 Task = tuple[str, dict[str, str]]
 """Its files, {} for the part, and which column is which."""
 
-COLA: Task = "CoLA/{}.tsv", {"text": "4", "label": "2"}
 SST2: Task = "SST-2/{}.tsv", {"text": "sentence", "label": "label"}
 MRPC: Task = "MRPC/{}.tsv", {"text": "#1 String", "second": "#2 String", "label": "Quality"}
 

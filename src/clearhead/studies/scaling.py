@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from clearhead.see import Curve, Panel, draw_curves
 from clearhead.studies.trained import Heard, trained, unheard
-from clearhead.train import make_recipe
+from clearhead.train import Recipe, make_recipe
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -93,27 +93,8 @@ def measure(
     for width in widths:
         for count in tokens:
             steps = max(2, count // batch_tokens)
-            recipe = make_recipe(
-                {
-                    "task": "language_model",
-                    "seed": seed,
-                    "data": {"train": {"text": list(text)}, "hold_out": hold_out, "max_len": max_len},
-                    "tokenizer": words,
-                    "model": {
-                        "width": width, "num_heads": max(1, width // 32), "num_layers": max(1, width // 64),
-                        "hidden": 4 * width, "dropout": 0.0,
-                    },
-                    "train": {
-                        "steps": steps,
-                        "batch_tokens": batch_tokens,
-                        "optimiser": {"lr": 3e-3 * (64 / width) ** 0.5, "weight_decay": 0.01},
-                        "schedule": {"kind": "cosine", "warmup": max(1, steps // 10), "final": 0.1},
-                        "evaluate_every": steps,
-                        "save_every": steps,
-                        "keep": 1,
-                    },
-                }
-            )  # fmt: skip
+            data = {"train": {"text": list(text)}, "hold_out": hold_out, "max_len": max_len}
+            recipe = language_model(data, words, width=width, steps=steps, batch_tokens=batch_tokens, seed=seed)
             run, progress = trained(
                 f"width {width}, {count:,} tokens", recipe, base, folder / f"{width}-{count}", heard
             )
@@ -125,6 +106,33 @@ def measure(
             whole = size + table  # the output multiplies by the table too
             points.append(Point(size, read, 6.0 * whole * read, round(progress.best, 4)))
     return Scaling(vocab_size, tuple(points), *fitted(points, seed=seed))
+
+
+def language_model(
+    data: dict[str, Any], tokenizer: dict[str, Any], *, width: int, steps: int, batch_tokens: int, seed: int
+) -> Recipe:
+    """The recipe of a small one, measured once, at the end."""
+    return make_recipe(
+        {
+            "task": "language_model",
+            "seed": seed,
+            "data": data,
+            "tokenizer": tokenizer,
+            "model": {
+                "width": width, "num_heads": max(1, width // 32), "num_layers": max(1, width // 64),
+                "hidden": 4 * width, "dropout": 0.0,
+            },
+            "train": {
+                "steps": steps,
+                "batch_tokens": batch_tokens,
+                "optimiser": {"lr": 3e-3 * (64 / width) ** 0.5, "weight_decay": 0.01},
+                "schedule": {"kind": "cosine", "warmup": max(1, steps // 10), "final": 0.1},
+                "evaluate_every": steps,
+                "save_every": steps,
+                "keep": 1,
+            },
+        }
+    )  # fmt: skip
 
 
 def fitted(points: Sequence[Point], *, draws: int = DRAWS, seed: int = 1) -> tuple[Law, tuple[Value, ...]]:
