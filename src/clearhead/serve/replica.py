@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -12,7 +13,7 @@ from typing import Any
 from clearhead.serve.app import make_app
 from clearhead.serve.engine import Engine, Limits
 from clearhead.serve.guard import Guard, Rules
-from clearhead.serve.server import set_logs
+from clearhead.serve.server import SWITCH, set_logs
 from clearhead.serve.shelf import Shelf
 
 
@@ -38,6 +39,7 @@ class Replica:
         import torch
 
         torch.set_num_threads(plan.threads)
+        sys.setswitchinterval(SWITCH)
         set_logs(quiet=plan.quiet)
         if plan.near:
             _stay_near()

@@ -144,16 +144,16 @@ prepare(Path(corpus), Path(target), Prepare(words, block=64, split="blank", task
 
 
 def stopped_at_random(corpus, target, draw, longest):
-    """Kill a preparation after some time; says whether it was done before."""
+    """Kill a preparation after some time; says whether it was done before, if only its shards and not its process."""
     arguments = [sys.executable, "-c", SCRIPT, corpus / "data", corpus / "words", target]
-    process = subprocess.Popen(arguments, stderr=subprocess.DEVNULL, start_new_session=True)
+    process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
-        process.wait(timeout=draw.uniform(0.0, longest))
+        _, said = process.communicate(timeout=draw.uniform(0.0, longest))
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        return False
-    assert process.returncode == 0
+        process.communicate()
+        return target.exists()
+    assert process.returncode == 0, said
     return True
 
 
@@ -166,8 +166,8 @@ def test_killed_anywhere_it_comes_to_the_same_bytes(corpus, tmp_path, plain, kil
     assert hashes(tmp_path / "whole") == hashes(plain[0])
     while done < kills:
         target = tmp_path / f"shards{number}"
-        while done < kills and not stopped_at_random(corpus, target, draw, longest):
-            done += 1
+        while not target.exists() and done < kills:
+            done += not stopped_at_random(corpus, target, draw, longest)
         if not target.exists():
             subprocess.run([sys.executable, "-c", SCRIPT, corpus / "data", corpus / "words", target], check=True)
         assert hashes(target) == hashes(plain[0])
