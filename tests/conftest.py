@@ -40,9 +40,9 @@ def _seed() -> None:
     torch.set_num_threads(1 if WORKER else 2)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium():
-    """Chromium itself, without a head."""
+    """Chromium itself, without a head; while it is there this thread has a running event loop, so not for longer."""
     api = pytest.importorskip("playwright.sync_api")
     path = shutil.which("chromium")
     if path is None:
