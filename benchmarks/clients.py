@@ -96,15 +96,18 @@ async def closed_loop(address: str, clients: int, seconds: float, ask: Ask, pati
     async def one(client: int) -> None:
         connection = Connection(address)
         number = 0
-        while time.monotonic() - began < seconds:
-            await ask(connection, client, number, tally)
-            number += 1
-        connection.close()
+        try:
+            while time.monotonic() - began < seconds:
+                await ask(connection, client, number, tally)
+                number += 1
+        finally:
+            connection.close()
 
     asking = [asyncio.ensure_future(one(i)) for i in range(clients)]
     _, unanswered = await asyncio.wait(asking, timeout=None if patience is None else seconds + patience)
     for late in unanswered:
         late.cancel()
+    await asyncio.gather(*unanswered, return_exceptions=True)
     await asyncio.gather(*(one for one in asking if one not in unanswered))
     tally.lasted = time.monotonic() - began
     return tally

@@ -9,8 +9,8 @@ libraries). Generation: a GPT-2 of 6 layers and width 384 with fresh weights, pr
 ones; bare is 64 texts written together with nobody joining; the peer is `transformers serve`, with and without its
 continuous batching, of which the better counts. All servers answer in float32 on two threads; clients are a process of
 their own on the same two cores. Sides take turns and stand still (SIGSTOP) while others have theirs; the best round of
-each counts. Nobody waits for an answer for longer than twice the round: of a slow side counts what it did till then.
-Without `--full` only one form of `transformers serve` runs, that without continuous batching.
+each counts: what was answered in a while before and after which the clients asked too. Without `--full` only one form
+of `transformers serve` runs, that without continuous batching.
 """
 
 from __future__ import annotations
@@ -131,8 +131,8 @@ def embed_body(side: str, text: str) -> tuple[str, Any]:
     return "/v1/embeddings", {"model": "minilm", "input": text}
 
 
-def asking(bodies: list[tuple[str, Any, int]], done: list[int]) -> Any:
-    """A turn of a client: the next body of all; `done` gathers what each was worth."""
+def asking(bodies: list[tuple[str, Any, int]], done: list[tuple[float, int]]) -> Any:
+    """A turn of a client: the next body of all; `done` gathers when each was answered and what it was worth."""
     raws = [(path, json.dumps(body).encode(), worth) for path, body, worth in bodies]
     counter = iter(range(10**9))
 
@@ -144,21 +144,22 @@ def asking(bodies: list[tuple[str, Any, int]], done: list[int]) -> Any:
         if status != 200:
             tally.faults.append(content[:200].decode(errors="replace"))
         else:
-            done.append(worth)
+            done.append((time.monotonic(), worth))
 
     return ask
 
 
 def asked(address: str, bodies: list[tuple[str, Any, int]], seconds: float) -> tuple[float, Tally]:
-    """What a server does in a second, in units of what each body is worth; and how long clients waited."""
-    done: list[int] = []
-    ask = asking(bodies, done)
-    asyncio.run(closed_loop(address, 8, 0.5, ask, patience=5))  # warm
-    done.clear()
-    tally = asyncio.run(closed_loop(address, CLIENTS, seconds, ask, patience=seconds))
+    """What a server does in a second, in units of what each body is worth; and how long clients waited.
+
+    All are asking for half as long before it counts, and still do when it ends.
+    """
+    done: list[tuple[float, int]] = []
+    begin = time.monotonic() + seconds / 2
+    tally = asyncio.run(closed_loop(address, CLIENTS, 1.5 * seconds, asking(bodies, done), patience=0.0))
     if tally.faults:
         print(f"{address}: {len(tally.faults)} faults, such as {tally.faults[0]}", file=sys.stderr)
-    return sum(done) / tally.lasted, tally
+    return sum(worth for when, worth in done if begin <= when < begin + seconds) / seconds, tally
 
 
 def bare_embed(texts: list[str], seconds: float) -> float:
@@ -255,7 +256,7 @@ def measure(size: Size, sides: dict[str, Side], folder: Path, texts: list[str]) 
                 wanted = [{"model": model, "prompt": text, "max_tokens": n, "temperature": 0} for text, n in prompts]
                 bodies = [("/v1/completions", body, body["max_tokens"]) for body in wanted]
                 with side.turn():
-                    rate, _ = asked(side.address, bodies, size.seconds)
+                    rate, _ = asked(side.address, bodies, 2 * size.seconds)  # a text takes seconds
                 written[name] = max(written.get(name, 0.0), rate)
     return embedded, written, p99
 
