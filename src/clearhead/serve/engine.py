@@ -26,6 +26,7 @@ from clearhead.serve.work import compute
 
 R = TypeVar("R")
 RATE = 2000.0  # tokens a second, before any was seen
+TOGETHER = 6  # texts that are written for one that joins them; fewer wait for so many steps: prompts are read together
 HOPE = 0.8  # of its time that a request may be foreseen to take: what comes too late is work for nothing
 
 
@@ -225,6 +226,8 @@ class Engine:
         group = Group(growing.model, WRITE)
         with self._changed:
             if group not in self._lines or len(growing) >= self.limits.rows:
+                return
+            if len(self._lines[group]) < len(growing) // TOGETHER and growing.since < TOGETHER:
                 return
             room = self.limits.held - growing.size
             if room <= 0:

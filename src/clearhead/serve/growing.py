@@ -69,6 +69,7 @@ class Growing:
         self._roll = Roll(self._writer.defaults.rules)
         self._parts: dict[int, tuple[Part, Pieces, Ending]] = {}
         self._count = 0
+        self.since = 0  # steps since the last text joined
         self.size = 0  # tokens that its texts read, and those that they may come to write
 
     def __len__(self) -> int:
@@ -82,7 +83,7 @@ class Growing:
         for name, part, one in zip(names, parts, asked, strict=True):
             self._parts[name] = part, Pieces(self._writer.tokenizer, one.row), Ending(one.stop)
             self.size += part.size
-        self._count += len(parts)
+        self._count, self.since = self._count + len(parts), 0
         with unseen():
             ids, layout, first, prompts = self._writer.inputs([one.row for one in asked])
             held = self._roll.state
@@ -98,6 +99,7 @@ class Growing:
                 part.tell(late(part.job.seconds))
         if not self._parts:
             return 0
+        self.since += 1
         with unseen():
             step = self._roll.step()
         ended: list[int] = []
