@@ -72,7 +72,6 @@ class Tally:
     statuses: dict[int, int] = field(default_factory=dict)
     seconds: list[float] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
-    lasted: float = 0.0
 
     def count(self, status: int, seconds: float) -> None:
         self.statuses[status] = self.statuses.get(status, 0) + 1
@@ -107,7 +106,7 @@ async def closed_loop(address: str, clients: int, seconds: float, ask: Ask, pati
     _, unanswered = await asyncio.wait(asking, timeout=None if patience is None else seconds + patience)
     for late in unanswered:
         late.cancel()
-    await asyncio.gather(*unanswered, return_exceptions=True)
-    await asyncio.gather(*(one for one in asking if one not in unanswered))
-    tally.lasted = time.monotonic() - began
+    await asyncio.wait(asking)
+    for answered in set(asking) - unanswered:
+        answered.result()  # what went wrong there is told here
     return tally

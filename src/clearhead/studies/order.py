@@ -92,7 +92,7 @@ def measure(
             for seed in range(1, seeds + 1):
                 mine, others = ([(tuple(shuffled(t, n) for t in texts), label) for texts, label in part]
                                 for part in (rows, test))  # fmt: skip
-                label = f"{name}, {f'{n}-grams' if n else 'whole'}, seed {seed}"
+                label = f"{name}, {_named(n)}, seed {seed}"
                 where, steps = folder / f"{number}-{n}-{seed}", max(1, epochs * len(rows) // 32)
                 run = tuned(label, start, mine, others, where, steps=steps, seed=seed, metric="macro_f1", heard=heard)
                 each.append(run.score)
@@ -113,10 +113,13 @@ def _next_word(folder: Path, texts: Sequence[str], n: int, first: int, tokens: i
     data = {"train": {"text": file.name}, "hold_out": len(texts) // 20, "max_len": 128}
     steps = max(2, tokens // 2048)
     recipe = language_model(data, words, width=128, steps=steps, batch_tokens=2048, seed=seed)
-    name = f"next word, {f'{n}-grams' if n else 'whole'}, seed {seed}"
-    _, progress = trained(name, recipe, folder, folder / f"words-{n}-{seed}", heard)
+    _, progress = trained(f"next word, {_named(n)}, seed {seed}", recipe, folder, folder / f"words-{n}-{seed}", heard)
     assert progress.best is not None
     return progress.best
+
+
+def _named(n: int) -> str:
+    return f"{n}-grams" if n else "whole"
 
 
 def glue(most: int = MOST) -> dict[str, tuple[list[Labelled], list[Labelled]]]:

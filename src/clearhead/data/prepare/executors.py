@@ -84,14 +84,15 @@ def _here(executor: Any) -> None:
 def _reach_ray() -> None:
     """Join the cluster that RAY_ADDRESS names; without one, begin a Ray of this machine alone, on loopback."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    if "RAY_ADDRESS" not in os.environ:
+    address = os.environ.get("RAY_ADDRESS")
+    if not address:
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # on any system: this machine alone, on loopback
     import ray
 
     if ray.is_initialized():
         return
     quiet: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
-    if address := os.environ.get("RAY_ADDRESS"):
+    if address:
         ray.init(address=address, **quiet)
     else:
         ray.init(include_dashboard=False, **quiet)

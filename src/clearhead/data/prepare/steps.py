@@ -30,7 +30,7 @@ _WORD = re.compile(r"\w+|[^\w\s]")
 class Hush:
     """The first step of every stage: datatrove is not to tell of each document and task.
 
-    It takes hold where it is made, and so in each process that it is sent to, before the task begins.
+    Its messages end where this is made, and so in each process that it is sent to; its bars when the task begins.
     """
 
     def __init__(self) -> None:
