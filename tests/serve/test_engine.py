@@ -5,11 +5,17 @@ from __future__ import annotations
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from clearhead.serve.engine import Engine, Limits
+from clearhead.decode import Sampling
+from clearhead.serve.engine import TOGETHER, Engine, Limits
+from clearhead.serve.growing import Asked
+from clearhead.serve.jobs import WRITE, Group, Job
+from clearhead.serve.shelf import Shelf
+from tests.serve.models import make_models
 
 
 @pytest.fixture
@@ -40,6 +46,30 @@ def test_asking_whether_there_is_room_while_work_comes_and_goes(hurried):
         done.set()
         assert all(one.result(20) > 100 for one in asking)
     engine.close()
+
+
+@pytest.mark.parametrize(("come", "steps"), [(1, TOGETHER), (2, 1)])
+def test_who_joins_alone_waits_a_few_steps_for_others(tmp_path: Path, come: int, steps: int):
+    """Twelve are written when somebody comes, one step after the last of them has joined."""
+    shelf = Shelf({"lm": str(make_models(tmp_path)["lm"])}, dtype=None)
+    engine, model, done = Engine(Limits(window=0.0)), shelf.of("lm", "generate"), threading.Event()
+    written: list[tuple[str, int]] = []  # whose token, in the order of writing
+
+    def put(name: str, count: int) -> None:
+        def tell(place: int, what: Any) -> None:
+            written.append((name, place))
+            if len(written) == 2 * TOGETHER:
+                put("new", come)
+            if name == "new" and what.reason:
+                done.set()
+
+        asked = [Asked([5, 6, 7], Sampling(), 20) for _ in range(count)]
+        engine.put(Group(model, WRITE), Job("", 60.0, tell), asked, [23] * count)
+
+    put("old", 2 * TOGETHER)
+    assert done.wait(30)
+    engine.close()
+    assert written[: written.index(("new", 0))].count(("old", 0)) == 1 + steps
 
 
 class _Model:
