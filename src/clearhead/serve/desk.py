@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -37,23 +37,15 @@ class Desk:
         results: list[Any] = [None] * len(values)
         left = len(values)
 
-        def finish(what: list[Any] | Fault) -> None:
-            if done.done():
-                return
-            if isinstance(what, Fault):
-                done.set_exception(what)
-            else:
-                done.set_result(what)
-
         def tell(place: int, what: Any) -> None:  # in the engine's thread
             nonlocal left
             results[place] = what
             left -= 1
             if isinstance(what, Fault):
                 job.cancelled = True
-                loop.call_soon_threadsafe(finish, what)
+                loop.call_soon_threadsafe(_finish, done, what)
             elif not left:
-                loop.call_soon_threadsafe(finish, results)
+                loop.call_soon_threadsafe(_finish, done, results)
 
         job = Job(_client(request), self.engine.limits.deadline, tell)
         self.engine.put(Group(model, work, options), job, values, [_size(value) for value in values])
@@ -72,8 +64,7 @@ class Desk:
         def tell(_: int, what: Said | Fault) -> None:
             loop.call_soon_threadsafe(queue.put_nowait, what)
 
-        job = Job(_client(request), self.engine.limits.deadline, tell)
-        self.engine.put(Group(model, WRITE), job, [asked], [len(asked.row) + asked.max_new])
+        job = self._write(request, model, asked, tell)
         try:
             while True:
                 said = await queue.get()
@@ -86,21 +77,43 @@ class Desk:
             job.cancelled = True
 
     async def whole(self, request: Request, model: Shelved, asked: Asked) -> list[Said]:
-        """All that is written."""
+        """All that is written; the event loop has nothing to do with it before its end."""
+        if model.app.writer.translates:
+            return (await self.answers(request, model, "reply", [asked]))[0]
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[list[Said]] = loop.create_future()
         pieces: list[Said] = []
 
-        async def collect() -> None:
-            async for said in self.pieces(request, model, asked):
-                pieces.append(said)
+        def tell(_: int, what: Said | Fault) -> None:
+            if isinstance(what, Fault):
+                loop.call_soon_threadsafe(_finish, done, what)
+                return
+            pieces.append(what)
+            if what.reason is not None:
+                loop.call_soon_threadsafe(_finish, done, pieces)
 
-        task = asyncio.ensure_future(collect())
-        async with _watched(request, task):
-            await task
-        return pieces
+        async with _watched(request, self._write(request, model, asked, tell)):
+            return await done
+
+    def _write(self, request: Request, model: Shelved, asked: Asked, tell: Callable[[int, Any], None]) -> Job:
+        """A text that joins those which the model is writing."""
+        job = Job(_client(request), self.engine.limits.deadline, tell)
+        self.engine.put(Group(model, WRITE), job, [asked], [_size(asked)])
+        return job
+
+
+def _finish(done: asyncio.Future[Any], what: Any) -> None:
+    """In the event loop: who waits for it goes on, if anybody still does."""
+    if done.done():
+        return
+    if isinstance(what, Fault):
+        done.set_exception(what)
+    else:
+        done.set_result(what)
 
 
 @asynccontextmanager
-async def _watched(request: Request, work: Job | asyncio.Future[Any]) -> AsyncGenerator[None]:
+async def _watched(request: Request, job: Job) -> AsyncGenerator[None]:
     """Stop the work when the client leaves before it is done."""
     here = asyncio.current_task()
 
@@ -108,8 +121,7 @@ async def _watched(request: Request, work: Job | asyncio.Future[Any]) -> AsyncGe
         while (await request.receive())["type"] != "http.disconnect":
             pass
         request.scope["left"] = True
-        if isinstance(work, Job):
-            work.cancelled = True
+        job.cancelled = True
         if here is not None:
             here.cancel()
 
@@ -117,10 +129,7 @@ async def _watched(request: Request, work: Job | asyncio.Future[Any]) -> AsyncGe
     try:
         yield
     except asyncio.CancelledError:
-        if isinstance(work, Job):
-            work.cancelled = True
-        else:
-            work.cancel()
+        job.cancelled = True
         if request.scope.get("left"):
             raise Left from None
         raise
