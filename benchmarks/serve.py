@@ -131,35 +131,47 @@ def embed_body(side: str, text: str) -> tuple[str, Any]:
     return "/v1/embeddings", {"model": "minilm", "input": text}
 
 
-def asking(bodies: list[tuple[str, Any, int]], done: list[tuple[float, int]]) -> Any:
-    """A turn of a client: the next body of all; `done` gathers when each was answered and what it was worth."""
+@dataclass(frozen=True)
+class Done:
+    """An answer: when it came, how long it took, what it was worth."""
+
+    when: float
+    seconds: float
+    worth: int
+
+
+def asking(bodies: list[tuple[str, Any, int]], done: list[Done]) -> Any:
+    """A turn of a client: the next body of all; `done` gathers what was answered."""
     raws = [(path, json.dumps(body).encode(), worth) for path, body, worth in bodies]
     counter = iter(range(10**9))
 
     async def ask(connection: Connection, client: int, number: int, tally: Tally) -> None:
         path, raw, worth = raws[next(counter) % len(raws)]
-        began = time.perf_counter()
+        began = time.monotonic()
         status, _, content = await connection.post(path, raw=raw)
-        tally.count(status, time.perf_counter() - began)
+        now = time.monotonic()
+        tally.count(status, now - began)
         if status != 200:
             tally.faults.append(content[:200].decode(errors="replace"))
         else:
-            done.append((time.monotonic(), worth))
+            done.append(Done(now, now - began, worth))
 
     return ask
 
 
-def asked(address: str, bodies: list[tuple[str, Any, int]], seconds: float) -> tuple[float, Tally]:
-    """What a server does in a second, in units of what each body is worth; and how long clients waited.
+def asked(address: str, bodies: list[tuple[str, Any, int]], seconds: float) -> tuple[float, float]:
+    """What a server does in a second, in units of what each body is worth; and how long 99 of 100 waited at most.
 
     All are asking for half as long before it counts, and still do when it ends.
     """
-    done: list[tuple[float, int]] = []
+    done: list[Done] = []
     begin = time.monotonic() + seconds / 2
     tally = asyncio.run(closed_loop(address, CLIENTS, 1.5 * seconds, asking(bodies, done), patience=0.0))
     if tally.faults:
         print(f"{address}: {len(tally.faults)} faults, such as {tally.faults[0]}", file=sys.stderr)
-    return sum(worth for when, worth in done if begin <= when < begin + seconds) / seconds, tally
+    counted = [one for one in done if begin <= one.when < begin + seconds]
+    waited = sorted(one.seconds for one in counted)
+    return sum(one.worth for one in counted) / seconds, waited[int(0.99 * len(waited))] if waited else float("inf")
 
 
 def bare_embed(texts: list[str], seconds: float) -> float:
@@ -248,9 +260,9 @@ def measure(size: Size, sides: dict[str, Side], folder: Path, texts: list[str]) 
             if not name.startswith("hf"):
                 bodies = [(*embed_body(name, text), 1) for text in texts]
                 with side.turn():
-                    rate, tally = asked(side.address, bodies, size.seconds)
+                    rate, waited = asked(side.address, bodies, size.seconds)
                 embedded[name] = max(embedded.get(name, 0.0), rate)
-                p99 = min(p99, tally.quantile(0.99)) if name == "ours" else p99
+                p99 = min(p99, waited) if name == "ours" else p99
             if name == "ours" or name.startswith("hf"):
                 model = "gpt" if name == "ours" else str(folder)
                 wanted = [{"model": model, "prompt": text, "max_tokens": n, "temperature": 0} for text, n in prompts]
