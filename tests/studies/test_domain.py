@@ -36,13 +36,14 @@ def test_no_article_is_in_both_halves(seed, twice):
 def test_a_passage_keeps_its_answer(before, after, around):
     context = " ".join([*before, "the answer", *after])
     start = len(" ".join([*before, ""])) if before else 0
-    short = domain.passage(
-        {"question": "?", "context": context, "answers": [{"text": "the answer", "start": start}]}, around
-    )
-    (answer,) = short["answers"]
-    assert short["context"][answer["start"] :].startswith("the answer") and short["context"] in context
-    assert len(short["context"]) <= len("the answer") + 2 * around
-    assert set(short["context"].split()) <= set(WORDS) | {"answer"}  # cut between words, or at the answer
+    asked = {"question": "?", "context": context, "answers": [{"text": "the answer", "start": start}]}
+    passage, piece = domain.passage(asked, around), domain.piece(asked, around + 1)
+    for short in (passage, piece):
+        (answer,) = short["answers"]
+        assert short["context"][answer["start"] :].startswith("the answer") and short["context"] in context
+        assert set(short["context"].split()) <= set(WORDS) | {"answer"}  # cut between words, or at the answer
+    assert len(passage["context"]) <= len("the answer") + 2 * around
+    assert len(piece["context"]) <= around + 1 + len("the answer")
 
 
 def test_the_study_end_to_end(tmp_path):

@@ -262,10 +262,10 @@ def show_bank(console: Console, measured: Bank) -> None:
 
 def show_order(console: Console, measured: Order) -> None:
     """Print scores by n for a person."""
-    table = _table("task", *(f"n = {n}" if n else "whole" for n in measured.grams))
-    table.add_row("the next word, nats", *(f"{loss.mean:.2f}±{loss.half:.2f}" for loss in measured.losses))
+    table = _table("macro F1, %", *(f"n = {n}" if n else "whole" for n in measured.grams))
+    table.add_row("loss of next word", *(f"{loss.mean:.2f}±{loss.half:.2f}" for loss in measured.losses))
     for one in measured.tasks:
-        table.add_row(f"{one.task}, macro F1", *(score.short for score in one.scores))
+        table.add_row(one.task, *(score.short for score in one.scores))
     console.print(table)
 
 

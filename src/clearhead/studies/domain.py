@@ -31,6 +31,7 @@ Question = Mapping[str, Any]
 """`question`, `context`, and `answers` of {"text", "start"}."""
 
 AROUND = 600  # characters that are kept on each side of an answer, in what is trained on
+PIECE = 4000  # characters that a question of the test is asked on: several windows, not a whole article
 AS_IT_WAS, HAS_READ = "as it was", "has read the field's texts"
 
 
@@ -46,7 +47,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Answers:
-    """Questions on the other half, on whole articles."""
+    """Questions on pieces of the other half's articles."""
 
     label: str
     f1: Spread
@@ -77,8 +78,19 @@ def halves(questions: Sequence[Question], seed: int) -> tuple[list[Question], li
 
 def passage(asked: Question, around: int = AROUND) -> Question:
     """The question with only what stands around its first answer, cut between words."""
+    (first, *_) = asked["answers"]
+    return _cut(asked, max(0, first["start"] - around), first["start"] + len(first["text"]) + around)
+
+
+def piece(asked: Question, size: int = PIECE) -> Question:
+    """The question with the piece of its article that its first answer begins in; pieces are cut wherever they end."""
+    begin = asked["answers"][0]["start"] // size * size
+    return _cut(asked, begin, begin + size)
+
+
+def _cut(asked: Question, begin: int, end: int) -> Question:
+    """The question with these characters of its text, cut between words, and its first answer whole."""
     context, (first, *_) = str(asked["context"]), asked["answers"]
-    begin, end = max(0, first["start"] - around), first["start"] + len(first["text"]) + around
     if begin:
         begin = min(context.find(" ", begin) + 1 or begin, first["start"])
     if end < len(context):
@@ -106,12 +118,12 @@ def measure(
 ) -> Domain:
     """Read one half of the articles; then learn to answer from `others` and that half's questions; ask on the rest.
 
-    Hidden words are measured in `held` articles of the rest, answers with `tests` questions on all of it.
+    Hidden words are measured in `held` articles of the rest, answers with `tests` questions on pieces of all of it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     mine, rest = halves(questions, seed)
     chosen = np.random.default_rng(seed).permutation(len(rest))[:tests]
-    asked = [rest[i] for i in sorted(chosen)]
+    asked = [piece(rest[i]) for i in sorted(chosen)]
     learnt = [*others, *map(passage, mine)]
     unread = list(dict.fromkeys(one["context"] for one in rest))[:held]
     hidden = [one for one in rest if one["context"] in unread]
