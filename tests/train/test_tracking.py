@@ -85,6 +85,15 @@ def test_a_file_gets_a_line_now_and_then(monkeypatch):
     assert lines[-1] == "step 99: valid [loss] 1.2"
 
 
+def test_a_bar_says_why_it_stands_still(monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    with Screen(1000, 0, shown=True) as screen:
+        screen.console.file = out = io.StringIO()
+        screen.show(9, 1.5, 2000.0, 5.0, 60.0)
+        screen.measure()
+    assert "measuring held-out examples" in out.getvalue()
+
+
 def test_nothing_is_shown_unless_asked(capsys):
     with Screen(10, 0, shown=False) as screen:
         screen.show(1, 1.5, 2000.0, 100.0, None)

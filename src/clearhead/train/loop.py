@@ -69,6 +69,7 @@ def fit(job: Job, ranks: Ranks | None = None) -> Progress:
         clock = _Clock(progress, settings.last)
         while True:
             if job.evaluate is not None and not stopping and _due(progress, settings):
+                screen.measure()
                 try:
                     with stop.breaking():
                         metrics = job.evaluate(job.model, progress.step)

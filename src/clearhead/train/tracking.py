@@ -146,6 +146,10 @@ class Screen:
             self._told = max(seconds, 1e-9)
             self.console.print(f"step {step:,}/{self._steps:,}  {numbers}  {time_left(left)}", highlight=False)
 
+    def measure(self) -> None:
+        """Say in the bar why it stands still."""
+        self._bar.update(self._task, numbers="measuring held-out examples", left=None)
+
     def say(self, text: str) -> None:
         """A line above the bar."""
         if self._shown:
