@@ -7,6 +7,10 @@ import multiprocessing
 import time
 from collections.abc import Callable
 
+from clearhead.models.precision import has_bfloat16
+
+FAST = ("bfloat16", "float32") if has_bfloat16() else ("float32",)  # what this processor multiplies itself
+
 
 def keep_memory() -> None:
     """Let this process keep what it frees, so that no run pays for the pages another run gave back (glibc only)."""

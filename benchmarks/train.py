@@ -5,9 +5,9 @@
 A Marian-shaped model (width 256, 3 + 3 layers, 4 heads, 1,024 inside, vocabulary 8,000, dropout 0.1) trains on pairs
 with the lengths of Multi30k, 128 pairs a batch: forward, loss, backward, clipping, AdamW. `transformers` pads its
 batches, once in random order, once of pairs sorted by length; ours come in random order through the loop's own `step`.
-Every side runs in float32 and in bfloat16 autocast, and its better one counts. Figures are tokens of source and target
-a second; padding is not a token. "Bare" are the matmuls of the linear layers and the vocabulary alone, forward and
-backward (three a layer), in our better dtype.
+Every side runs in float32 and, where the processor has it, in bfloat16 autocast, and its better one counts. Figures are
+tokens of source and target a second; padding is not a token. "Bare" are the matmuls of the linear layers and the
+vocabulary alone, forward and backward (three a layer), in our better dtype.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from clearhead.train.ranks import Ranks
 from clearhead.train.recipe import Optimiser, Training
 from clearhead.train.stop import Stop
 from lengths import text_lengths
-from timing import interleaved, keep_memory
+from timing import FAST, interleaved, keep_memory
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "multi30k"
 V, PAIRS = 8000, 128
@@ -148,7 +148,7 @@ def main() -> None:
     starts = np.linspace(0, len(lengths) - PAIRS, 2 * count + 1).astype(int)[1::2]
     ordered = [by_length[i : i + PAIRS] for i in starts]
     works, tokens = {}, {}
-    for dtype in DTYPES:
+    for dtype in FAST:
         theirs = Theirs(lengths, dtype)
         for name, side, batches in (
             ("ours", Ours(lengths, dtype), random),
@@ -160,7 +160,7 @@ def main() -> None:
             tokens[f"{name}_{dtype}"] = int(sum(lengths[b].sum() for b in batches))
     times = interleaved(works, rounds, budget=budget)
     rate = {name: tokens[name] / seconds for name, seconds in times.items()}
-    best = {name: max(DTYPES, key=lambda d: rate[f"{name}_{d}"]) for name in ("ours", "hf_random", "hf_sorted")}
+    best = {name: max(FAST, key=lambda d: rate[f"{name}_{d}"]) for name in ("ours", "hf_random", "hf_sorted")}
     ours = rate[f"ours_{best['ours']}"]
     for name, value in rate.items():
         print(f"{name:20} {value:10,.0f} tokens/s")
