@@ -70,7 +70,7 @@ class Size:
 
 
 DEFAULT = Size(2, 1, 8, False, 8000, 1)
-FULL = Size(8, 2, 16, True, 15_000, 2)
+FULL = Size(6, 2, 16, True, 15_000, 2)
 GPT = {"width": 384, "num_layers": 6, "num_heads": 12, "hidden": 1536, "dropout": 0.1}
 
 
