@@ -48,7 +48,7 @@ def test_a_passage_keeps_its_answer(before, after, around):
 
 def test_the_study_end_to_end(tmp_path):
     given = {"data": "made up", "start": MINILM, "tests": 6, "seeds": 2, "reading": 3, "batch_tokens": 512,
-             "answering": 2, "max_len": 64}  # fmt: skip
+             "answering": 2, "max_len": 64, "window": 64}  # fmt: skip
     measured = domain.measure(tmp_path / "runs", QUESTIONS, QUESTIONS[:2], **given)
     assert (measured.read, measured.held_out, measured.tested_on, measured.trained_on) == (12, 12, 6, 14)
     frozen, whole = measured.words

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 Question = Mapping[str, Any]
 """`question`, `context`, and `answers` of {"text", "start"}."""
 
-AROUND = 600  # characters that are kept on each side of an answer, in what is trained on
-PIECE = 4000  # characters that a question of the test is asked on: several windows, not a whole article
+AROUND = 300  # characters that are kept on each side of an answer, in what is trained on
+PIECE = 2000  # characters that a question of the test is asked on: more than a window, less than an article
 AS_IT_WAS, HAS_READ = "as it was", "has read the field's texts"
 
 
@@ -112,13 +112,15 @@ def measure(
     seed: int = 1,
     reading: int = 200,
     batch_tokens: int = 4096,
-    answering: int = 100,
+    answering: int = 300,
     max_len: int = 384,
+    window: int = 256,
     heard: Heard = unheard,
 ) -> Domain:
     """Read one half of the articles; then learn to answer from `others` and that half's questions; ask on the rest.
 
-    Hidden words are measured in `held` articles of the rest, answers with `tests` questions on pieces of all of it.
+    It reads stretches of `max_len` tokens, and answers in windows of `window`. Hidden words are measured in `held`
+    articles of the rest, answers with `tests` questions on pieces of all of it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     mine, rest = halves(questions, seed)
@@ -136,7 +138,7 @@ def measure(
     starts = {AS_IT_WAS: start, HAS_READ: str((folder / _slug(HAS_READ) / "model").absolute())}
     answers: list[Answers] = []
     for label, where in starts.items():
-        found = [_answer(label, where, folder, answering, max_len, n, heard) for n in range(seed, seed + seeds)]
+        found = [_answer(label, where, folder, answering, window, n, heard) for n in range(seed, seed + seeds)]
         answers.append(Answers(label, spread([f for f, _ in found]), spread([e for _, e in found])))
     read = len({one["context"] for one in mine})
     return Domain(data, read, len(unread), len(learnt), len(asked), seeds, tuple(words), tuple(answers))
@@ -190,7 +192,7 @@ def _answer(
                 "max_len": max_len,
             },
             "model": {"start": start},
-            "train": tuning(steps, 2e-4, "f1"),
+            "train": {**tuning(steps, 2e-4, "f1"), "batch_examples": 16},
         }
     )  # fmt: skip
     run, _ = trained(f"questions, {label}, seed {seed}", recipe, folder, where, heard)
