@@ -54,9 +54,9 @@ def test_forward_and_backward_against_float64(kernel, lengths, mask, dtype):
 @pytest.mark.parametrize("groups", [1, 2, 4])
 def test_grouped_query_heads(groups):
     layout = Layout.of(RAGGED)
-    inputs = tensors(RAGGED, groups=groups)
+    inputs = tensors(RAGGED, groups=groups, dtype=torch.float64)
     for got, want in zip(both("grouped", inputs, layout), both("reference", inputs, layout), strict=True):
-        torch.testing.assert_close(got, want, atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(got, want, atol=1e-12, rtol=1e-12)
 
 
 @pytest.mark.parametrize("kernel", ["grouped", "dense", "flex"])
@@ -70,22 +70,22 @@ def test_relative_bias(kernel):
     torch.testing.assert_close(got, want, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("score", [Additive(4, 8, 8, 6), General(4, 8, 8)], ids=["additive", "general"])
-def test_other_scores_learn_alike(score):
+@pytest.mark.parametrize("make", [lambda: Additive(4, 8, 8, 6), lambda: General(4, 8, 8)], ids=["additive", "general"])
+def test_other_scores_learn_alike(make):
     layout = Layout.of([4, 0, 60, 2, 3])
-    inputs = tensors(layout.sizes)
+    inputs, score = tensors(layout.sizes, dtype=torch.float64), make().double()
     found = []
     for kernel in ("reference", "grouped"):
         out = attend(*inputs, layout, layout, score=score, mask=Causal(), kernel=kernel)
         found.append([out, *torch.autograd.grad(out.square().sum(), [*inputs, *score.parameters()])])
     for got, want in zip(found[1], found[0], strict=True):
-        torch.testing.assert_close(got, want, atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(got, want, atol=1e-12, rtol=1e-12)
 
 
 def test_a_bias_of_ones_own_learns():
     layout = Layout.of([4, 30])
-    inputs = tensors(layout.sizes)
-    table = torch.randn(2, 4, 30, 30, requires_grad=True)
+    inputs = tensors(layout.sizes, dtype=torch.float64)
+    table = torch.randn(2, 4, 30, 30, dtype=torch.float64, requires_grad=True)
 
     def bias(sequence, query, key):
         return table[sequence, :, query, key].movedim(-1, 1)
@@ -95,7 +95,7 @@ def test_a_bias_of_ones_own_learns():
         out = attend(*inputs, layout, layout, bias=bias, kernel=kernel)
         found.append(torch.autograd.grad(out.square().sum(), [*inputs, table]))
     for got, want in zip(found[1], found[0], strict=True):
-        torch.testing.assert_close(got, want, atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(got, want, atol=1e-12, rtol=1e-12)
 
 
 def test_dropout_is_fair_and_its_gradient_is_its_own():
