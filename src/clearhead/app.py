@@ -311,7 +311,8 @@ def load(
     device: torch.device | str = "cpu",
     revision: str | None = None,
 ) -> App:
-    """Open a model: a folder, or a name on the Hugging Face hub (its cache, revisions and offline mode hold).
+    """Open a model: a folder, a name on the Hugging Face hub (its cache, revisions and offline mode hold), or
+    `package:NAME`, the model that an installed Python package carries.
 
     `dtype` is the folder's own unless given; "auto" takes bfloat16 where the device computes in it. `head` with
     `labels` puts a new head on a pre-trained body.

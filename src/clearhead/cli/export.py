@@ -22,7 +22,7 @@ ENGINES = ("ctranslate2", "onnx", "int8")
 
 @told
 def export(
-    model: Annotated[str, typer.Argument(help="A model folder, or a name on the hub.")],
+    model: Annotated[str, typer.Argument(help="A model folder, a name on the hub, or package:NAME.")],
     to: Annotated[str, typer.Option(help="ctranslate2 for models that write; onnx or int8 for encoders.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder to make; it must not hold anything yet.")],
     quantization: Annotated[

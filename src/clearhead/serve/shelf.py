@@ -10,6 +10,7 @@ from pathlib import Path
 
 from clearhead.app import App, load
 from clearhead.models.heads import Vocabulary
+from clearhead.models.hub import PACKAGE
 from clearhead.serve.faults import Fault
 from clearhead.tasks.answering import answers
 
@@ -100,7 +101,7 @@ def named(models: Iterable[str]) -> dict[str, str]:
         name, equals, source = one.partition("=")
         if not equals:
             path = Path(one)
-            name, source = path.resolve().name if path.exists() else one, one
+            name, source = path.resolve().name if path.exists() else one.removeprefix(PACKAGE), one
             if path.exists() and name in ("model", "last", "best"):
                 name = path.resolve().parent.name
         if not name or not source:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from torch import nn
 from clearhead.data.sets import locate
 from clearhead.files import read_config
 from clearhead.models import ModelConfig, build
+from clearhead.models.hub import PACKAGE, carried
 from clearhead.models.lora import LoraConfig, attach, merge
 from clearhead.models.model import Model
 from clearhead.models.store import Opened, family_of, open_folder, read_model_config
@@ -23,7 +23,6 @@ from clearhead.tasks.build import check_pool
 from clearhead.train.initial import initialise
 from clearhead.train.recipe import Recipe
 
-PACKAGE = "package:"  # a model that an installed Python package carries
 OPTIONS = ("start", "freeze", "lora", "pool")  # of a `model` section that has a start
 
 
@@ -138,19 +137,7 @@ def _freeze(model: Model, how: Any) -> None:
 
 def folder_of(start: str, base: Path) -> Path:
     """The model folder that `model.start` names: a path, or `package:NAME`, one that a Python package carries."""
-    if not start.startswith(PACKAGE):
-        return locate(start, base)
-    name = start.removeprefix(PACKAGE)
-    spec = importlib.util.find_spec(name)
-    if spec is None or not spec.submodule_search_locations:
-        raise ValueError(
-            f"model.start is {start!r}, and there is no package {name!r}: pip install {name.replace('_', '-')}"
-        )
-    root = Path(next(iter(spec.submodule_search_locations)))
-    found = sorted(path.parent for path in root.rglob("config.json") if (path.parent / "model.safetensors").exists())
-    if not found:
-        raise ValueError(f"the package {name!r} carries no model folder: config.json and model.safetensors")
-    return found[0]
+    return carried(start) if start.startswith(PACKAGE) else locate(start, base)
 
 
 def _check_saved(made: Opened) -> None:
