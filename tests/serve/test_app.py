@@ -11,6 +11,7 @@ import torch
 from clearhead.app import App, load
 from tests.serve.models import NAMES
 
+JSON = {"content-type": "application/json"}
 TEXTS = ["the old man sees a dog", "one red tree", "her green umbrella in the rain and a house under one tree"]
 
 
@@ -166,9 +167,14 @@ def test_what_is_not_there_is_told(client):
         assert answer.status_code == status, answer.text
         error = answer.json()["error"]
         assert words in error["message"], error
-    assert client.get("/nowhere").status_code == 404
-    assert client.get("/classify").status_code == 405
-    assert client.post("/classify", content=b"{nonsense").status_code == 422
+    for answer, status, words in (
+        (client.get("/nowhere"), 404, "there is no such route: /docs has all"),
+        (client.get("/classify"), 405, "GET is not for this route: ask with POST"),
+        (client.post("/classify", content=b"{nonsense", headers=JSON), 422, "the body is not JSON: "),
+        (client.post("/classify", content=b'{"text": "a"}'), 422, "the header Content-Type: application/json"),
+        (client.post("/classify", json=[1]), 422, "send a JSON object"),
+    ):
+        assert answer.status_code == status and words in answer.json()["error"]["message"], answer.text
 
 
 def test_how_the_server_is(client):

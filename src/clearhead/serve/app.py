@@ -74,7 +74,12 @@ def make_app(
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:  # pyright: ignore[reportUnusedFunction]
-        return _fault(Fault(error.status_code, "http", str(error.detail)), dict(error.headers or {}))
+        headers = dict(error.headers or {})
+        told = {
+            404: "there is no such route: /docs has all that there are",
+            405: f"{request.method} is not for this route: ask with {headers.get('Allow', 'another method')}",
+        }
+        return _fault(Fault(error.status_code, "http", told.get(error.status_code, str(error.detail))), headers)
 
     @app.exception_handler(Exception)
     async def failed(request: Request, error: Exception) -> Response:  # pyright: ignore[reportUnusedFunction]
@@ -102,6 +107,10 @@ def _fault(fault: Fault, headers: dict[str, str] | None = None) -> Response:
 def _first(error: RequestValidationError) -> Fault:
     """The first thing that is wrong, without repeating what was sent."""
     one = error.errors()[0]
+    if one["type"] == "json_invalid":
+        return Fault(422, "invalid", f"the body is not JSON: {one['ctx']['error']}, at character {one['loc'][-1]}")
+    if tuple(one["loc"]) == ("body",) and one["type"] == "model_attributes_type":
+        return Fault(422, "invalid", "send a JSON object, and with it the header Content-Type: application/json")
     place = ".".join(str(part) for part in one["loc"] if part != "body" and part not in asked.TAGS)[:200]
     message = one["msg"].removeprefix("Value error, ")
     count = len(error.errors())

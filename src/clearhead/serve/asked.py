@@ -61,7 +61,7 @@ class Asked(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    model: Name = Field(None, description="Which model; without, the first that can do this.")
+    model: Name = Field(None, description="Which model; without, the first made for this, else one that can do it.")
 
 
 def _example(**values: Any) -> ConfigDict:

@@ -41,8 +41,9 @@ class Shelf:
         return list(self._held.values())
 
     def of(self, name: str | None, task: str) -> Shelved:
-        """The model of that name, or the first that can do this; a fault says what there is."""
+        """The model of that name, or the first of those that are there for this; a fault says what there is."""
         able = [one for one in self._held.values() if task in one.tasks or task == "attention"]
+        able.sort(key=lambda one: one.tasks.index(task) if task in one.tasks else 0)  # a classifier embeds, if need be
         if name is None:
             if not able:
                 served = ", ".join(f"{one.name} ({', '.join(one.tasks)})" for one in self._held.values())
@@ -86,10 +87,12 @@ def tasks_of(app: App) -> tuple[str, ...]:
     if opened.tokenizer is None:
         raise ValueError(f"{opened.architecture} has no tokenizer beside it: put tokenizer.json into its folder")
     if isinstance(model.head, Vocabulary) and model.decoder is not None:
-        talks = app.tokenizer.eos_id is not None
+        converses = opened.facts.get("task") == "converse"
         if model.encoder is not None:
-            return ("chat",) if opened.facts.get("task") == "converse" else ("translate",)
-        return ("generate", "chat", "embed") if talks else ("generate", "embed")
+            return ("chat",) if converses else ("translate",)
+        if app.tokenizer.eos_id is None:  # what ends a turn
+            return ("generate", "embed")
+        return ("chat", "generate", "embed") if converses else ("generate", "chat", "embed")
     labelled = answers(opened)
     return ("embed",) if labelled is None else (labelled, "embed")
 
