@@ -170,8 +170,8 @@ def asked(address: str, bodies: list[tuple[str, Any, int]], seconds: float) -> t
     if tally.faults:
         print(f"{address}: {len(tally.faults)} faults, such as {tally.faults[0]}", file=sys.stderr)
     counted = [one for one in done if begin <= one.when < begin + seconds]
-    waited = sorted(one.seconds for one in counted)
-    return sum(one.worth for one in counted) / seconds, waited[int(0.99 * len(waited))] if waited else float("inf")
+    waited = Tally(seconds=[one.seconds for one in counted])
+    return sum(one.worth for one in counted) / seconds, waited.quantile(0.99) if counted else float("inf")
 
 
 def bare_embed(texts: list[str], seconds: float) -> float:

@@ -43,12 +43,11 @@ class Shelf:
     def of(self, name: str | None, task: str) -> Shelved:
         """The model of that name, or the first of those that are there for this; a fault says what there is."""
         able = [one for one in self._held.values() if task in one.tasks or task == "attention"]
-        able.sort(key=lambda one: one.tasks.index(task) if task in one.tasks else 0)  # a classifier embeds, if need be
         if name is None:
             if not able:
                 served = ", ".join(f"{one.name} ({', '.join(one.tasks)})" for one in self._held.values())
                 raise Fault(404, "no_model", f"no model here can {task}; there are: {served}", param="model")
-            return able[0]
+            return min(able, key=lambda one: one.tasks.index(task) if task in one.tasks else 0)  # made for it first
         found = self._held.get(name)
         if found is None:
             raise self._unknown(name)

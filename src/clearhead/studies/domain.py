@@ -78,7 +78,7 @@ def halves(questions: Sequence[Question], seed: int) -> tuple[list[Question], li
 
 def passage(asked: Question, around: int = AROUND) -> Question:
     """The question with only what stands around its first answer, cut between words."""
-    (first, *_) = asked["answers"]
+    first = asked["answers"][0]
     return _cut(asked, max(0, first["start"] - around), first["start"] + len(first["text"]) + around)
 
 
@@ -90,7 +90,7 @@ def piece(asked: Question, size: int = PIECE) -> Question:
 
 def _cut(asked: Question, begin: int, end: int) -> Question:
     """The question with these characters of its text, cut between words, and its first answer whole."""
-    context, (first, *_) = str(asked["context"]), asked["answers"]
+    context, first = str(asked["context"]), asked["answers"][0]
     if begin:
         begin = min(context.find(" ", begin) + 1 or begin, first["start"])
     if end < len(context):
