@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from clearhead.app import load
+from tests.cli.typed import refused
 from tests.decode.conftest import corpus, folders  # noqa: F401
 
 COMMAND = [str(Path(sys.executable).parent / "clearhead")]
@@ -131,21 +132,26 @@ def test_wrong_input_is_told_in_a_line(folders, tmp_path):  # noqa: F811
     marian, gpt2 = folders["marian"], folders["gpt2"]
     for args, words in (
         (("translate", marian, bad), "bad.txt, line 2: not UTF-8"),
-        (("translate", marian, tmp_path / "none.txt"), "none.txt"),
         (("translate", gpt2), "does not translate: use `generate`"),
-        (("translate", marian, "--beam", 2, "--nbest", 3), "3 best of a beam of 2"),
         (("translate", marian, "--max-len", 500), "ask for at most 48"),
-        (("generate", marian, "a"), "use `translate`"),
-        (("generate", gpt2, "a", "--top-p", 7), "make up 7.0 of the probability"),
-        (("generate", gpt2, "a", "--stream", "--json"), "goes with neither"),
-        (("export", marian, "--to", "onnx", "--out", tmp_path / "x"), "MarianMTModel is not an encoder"),
-        (
-            ("export", marian, "--to", "ctranslate2", "--out", tmp_path / "x", "--quantization", "q"),
-            "no quantization 'q'",
-        ),
     ):
         done = run(*args, text="a dog\n")
         assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr, (args, done.stderr)
+
+
+def test_what_is_refused_before_anything_is_read(folders, tmp_path):  # noqa: F811
+    marian, gpt2 = folders["marian"], folders["gpt2"]
+    export = ("export", marian, "--out", tmp_path / "x", "--to")
+    for args, words in (
+        (("translate", marian, tmp_path / "none.txt"), "none.txt"),
+        (("translate", marian, "--beam", 2, "--nbest", 3), "3 best of a beam of 2"),
+        (("generate", marian, "a"), "use `translate`"),
+        (("generate", gpt2, "a", "--top-p", 7), "make up 7.0 of the probability"),
+        (("generate", gpt2, "a", "--stream", "--json"), "goes with neither"),
+        ((*export, "onnx"), "MarianMTModel is not an encoder"),
+        ((*export, "ctranslate2", "--quantization", "q"), "no quantization 'q'"),
+    ):
+        assert words in refused(*args)
 
 
 @pytest.mark.parametrize("name", ["translate", "generate", "export"])

@@ -13,8 +13,12 @@ from clearhead.attention import Cache, CacheConfig, Causal, Core, Full, Layout, 
 from clearhead.layers import Rotary
 from tests.properties.cases import Case, cases
 
-KERNELS = ["reference", "grouped", "flex", "dense"]
-many = settings(max_examples=500)
+SHAPES = 500
+KERNELS = [
+    ("reference", SHAPES), ("grouped", SHAPES), ("dense", SHAPES),
+    ("flex", 60), pytest.param("flex", SHAPES, marks=pytest.mark.slow),  # on a CPU it is slow, and nobody's choice
+]  # fmt: skip
+many = settings(max_examples=SHAPES)
 
 
 def run(kernel: str, case: Case, grad: bool = False) -> torch.Tensor:
@@ -31,12 +35,12 @@ def disturbed(case: Case, rows_q: torch.Tensor, rows_k: torch.Tensor) -> Case:
     return replace(case, q=q, k=k, v=v)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(("kernel", "shapes"), KERNELS)
 class TestEveryKernel:
-    def test_mask_sign(self, kernel: str) -> None:
+    def test_mask_sign(self, kernel: str, shapes: int) -> None:
         """A key that a query may not see does not change its output by a bit; one that it may see does."""
 
-        @many
+        @settings(max_examples=shapes)
         @given(cases(equal=kernel == "dense", least=1), st.data())
         def holds(case: Case, data: st.DataObject) -> None:
             assume(case.k.shape[0] > 0 and case.q.shape[0] > 0)
@@ -48,10 +52,10 @@ class TestEveryKernel:
 
         holds()
 
-    def test_fully_masked_rows(self, kernel: str) -> None:
+    def test_fully_masked_rows(self, kernel: str, shapes: int) -> None:
         """A query that may see nothing gives exactly 0 and takes no gradient; everything stays finite."""
 
-        @many
+        @settings(max_examples=shapes)
         @given(cases(equal=kernel == "dense", sparse=True))
         def holds(case: Case) -> None:
             backward = kernel != "flex"
@@ -70,10 +74,10 @@ class TestEveryKernel:
 
         holds()
 
-    def test_no_future_leaks(self, kernel: str) -> None:
+    def test_no_future_leaks(self, kernel: str, shapes: int) -> None:
         """Under a causal mask, changing a token leaves every output before it equal to the bit."""
 
-        @many
+        @settings(max_examples=shapes)
         @given(cases(equal=kernel == "dense", same=True, mask=Causal(), least=1), st.data())
         def holds(case: Case, data: st.DataObject) -> None:
             assume(case.q.shape[0] > 0)
@@ -86,10 +90,10 @@ class TestEveryKernel:
 
         holds()
 
-    def test_batch_independence(self, kernel: str) -> None:
+    def test_batch_independence(self, kernel: str, shapes: int) -> None:
         """A sequence gives the same alone, in any batch and in any order, within 1e-5."""
 
-        @many
+        @settings(max_examples=shapes)
         @given(cases(equal=kernel == "dense", least=1, mask=Causal()), st.data())
         def holds(case: Case, data: st.DataObject) -> None:
             count = case.layout_q.num_sequences
@@ -107,12 +111,12 @@ class TestEveryKernel:
 
         holds()
 
-    def test_a_broken_sequence_harms_no_other(self, kernel: str) -> None:
+    def test_a_broken_sequence_harms_no_other(self, kernel: str, shapes: int) -> None:
         """NaN or infinity in one sequence stays in it."""
         if kernel == "flex":
             pytest.skip("one masked matrix over all tokens: 0 x NaN crosses over; `auto` never takes it on a CPU")
 
-        @settings(max_examples=200)
+        @settings(max_examples=min(shapes, 200))
         @given(cases(equal=kernel == "dense", least=1, mask=Full()), st.sampled_from([float("nan"), float("inf")]))
         def holds(case: Case, poison: float) -> None:
             count = case.layout_q.num_sequences
@@ -128,10 +132,10 @@ class TestEveryKernel:
 
         holds()
 
-    def test_large_activations(self, kernel: str) -> None:
+    def test_large_activations(self, kernel: str, shapes: int) -> None:
         """Activations ten thousand times too large give finite outputs, in float32 and bfloat16."""
 
-        @many
+        @settings(max_examples=shapes)
         @given(cases(equal=kernel == "dense"), st.sampled_from([torch.float32, torch.bfloat16]))
         def holds(case: Case, dtype: torch.dtype) -> None:
             scaled = replace(case, **{name: (getattr(case, name) * 1e4).to(dtype) for name in ("q", "k", "v")})
@@ -139,10 +143,10 @@ class TestEveryKernel:
 
         holds()
 
-    def test_packed_equals_separate(self, kernel: str) -> None:
+    def test_packed_equals_separate(self, kernel: str, shapes: int) -> None:
         """Any mask and bias: a batch is its sequences run one by one through the reference, within 1e-5."""
 
-        @many
+        @settings(max_examples=shapes)
         @given(cases(equal=kernel == "dense"))
         def holds(case: Case) -> None:
             together = run(kernel, case)

@@ -16,6 +16,7 @@ from clearhead.data.prepare.steps import Hush
 
 On = Literal["local", "slurm", "ray"]
 
+PRELOAD = ["clearhead.data.prepare.pipeline"]  # read once, for the workers of all stages
 WAIT = 0.2  # seconds between two looks at what is done
 
 
@@ -52,9 +53,11 @@ def dropped_of(steps: list[dict[str, Any]]) -> dict[str, int]:
 def _executor(stage: Stage, logs: Path, on: On, workers: int) -> Any:
     given: dict[str, Any] = {"pipeline": [Hush(), *stage.steps()], "tasks": stage.tasks, "logging_dir": str(logs)}
     if on == "local":
+        import multiprocess
         from datatrove.executor import LocalPipelineExecutor
 
-        return LocalPipelineExecutor(**given, workers=min(workers, stage.tasks), start_method="spawn")
+        multiprocess.get_context("forkserver").set_forkserver_preload(PRELOAD)
+        return LocalPipelineExecutor(**given, workers=min(workers, stage.tasks), start_method="forkserver")
     if on == "ray":
         from datatrove.executor import RayPipelineExecutor
 
