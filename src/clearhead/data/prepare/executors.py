@@ -53,10 +53,10 @@ def dropped_of(steps: list[dict[str, Any]]) -> dict[str, int]:
 def _executor(stage: Stage, logs: Path, on: On, workers: int) -> Any:
     given: dict[str, Any] = {"pipeline": [Hush(), *stage.steps()], "tasks": stage.tasks, "logging_dir": str(logs)}
     if on == "local":
-        import multiprocess
         from datatrove.executor import LocalPipelineExecutor
+        from multiprocess.forkserver import set_forkserver_preload
 
-        multiprocess.get_context("forkserver").set_forkserver_preload(PRELOAD)
+        set_forkserver_preload(PRELOAD)
         return LocalPipelineExecutor(**given, workers=min(workers, stage.tasks), start_method="forkserver")
     if on == "ray":
         from datatrove.executor import RayPipelineExecutor
