@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,7 +55,9 @@ def test_the_study_end_to_end(tmp_path):
     frozen, whole = measured.words
     assert frozen.steps == whole.steps == (1, 2, 3)
     assert frozen.losses != whole.losses and whole.losses[-1] < whole.losses[0]
-    assert [len(one.f1.scores) for one in measured.answers] == [2, 2]
+    before, after = (one.f1.scores for one in measured.answers)
+    assert len(before) == len(after) == 2
+    assert measured.gained.scores == pytest.approx([after[0] - before[0], after[1] - before[1]], abs=0.006)
     assert domain.measure(tmp_path / "runs", QUESTIONS, QUESTIONS[:2], **given) == measured
     words, answers = domain.draw(measured).axes
     assert [text.get_text() for text in answers.get_xticklabels()] == ["as it was", "has read"]
