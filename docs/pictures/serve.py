@@ -19,16 +19,21 @@ FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-backgroun
 FILLED: dict[str, dict[str, str]] = {
     "classify": {"text": "A film that warms the heart and never once insults the mind."},
     "qa": {"question": "Where did Ada Lovelace meet Charles Babbage?"},
-    "translate": {"text": "A dog is running across the wet grass with a stick in its mouth."},
-    "generate": {"prompt": "The old man looked at the sea and", "max_new": "80", "seed": "7"},
+    "translate": {"text": "A little girl is sitting on a bench and reading a book."},
+    "generate": {"prompt": "ROMEO:\n", "max_new": "90", "temperature": "0.7", "seed": "7"},
     "embed": {},
 }
 SEEN = ("translate", "qa", "classify", "generate", "embed")  # the first of these that is served shows its attention
 
 
-def shot(tab: Any, name: str) -> None:
+def shot(tab: Any, name: str, panel: Any = None) -> None:
+    """What is on the screen; with a panel, down to its end."""
     tab.wait_for_timeout(300)
-    tab.screenshot(path=HERE / f"serve-{name}.png")
+    clip = None
+    if panel is not None:
+        box, size = panel.bounding_box(), tab.viewport_size
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], box["y"] + box["height"] + 20)}
+    tab.screenshot(path=HERE / f"serve-{name}.png", clip=clip)
     print(HERE / f"serve-{name}.png")
 
 
@@ -53,7 +58,7 @@ def take(browser: Any, address: str, tasks: set[str]) -> None:
         if task == "translate":  # a word in the middle, and what was read for it
             written = panel.get_by_role("toolbar").locator("button")
             written.nth(written.count() // 2).hover()
-        shot(tab, task)
+        shot(tab, task, panel)
     task = next((task for task in SEEN if task in tasks), None)
     if task is not None:
         panel = ask(tab, address, task)
