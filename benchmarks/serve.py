@@ -54,11 +54,12 @@ class Size:
     """How long each side is asked."""
 
     rounds: int = 1
-    seconds: float = 3.0
-    texts: int = 512
+    seconds: float = 2.0
+    texts: int = 192
+    turns: int = 4  # of one client through one process and through Ray
 
 
-FULL = Size(rounds=3, seconds=8.0, texts=2048)
+FULL = Size(rounds=3, seconds=8.0, texts=2048, turns=12)
 
 
 def texts_of(count: int) -> list[str]:
@@ -296,7 +297,7 @@ def main() -> None:
         finally:
             for side in started.values():
                 side.end()
-    ray = None if options.no_ray else overhead({"minilm": Path(MODEL_DIR)})["ray_overhead_ms"]
+    ray = None if options.no_ray else overhead({"minilm": Path(MODEL_DIR)}, size.turns)["ray_overhead_ms"]
     for what, found in (("texts/s", rates), ("tokens/s", written)):
         print("  ".join(f"{side} {rate:,.0f}" for side, rate in found.items()), what)
 

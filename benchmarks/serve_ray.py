@@ -16,7 +16,7 @@ from pathlib import Path
 
 import httpx
 
-ROUNDS, EACH = 12, 40  # in turn, so that what else the machine does falls on both
+EACH = 40  # requests of a turn: one through either way, so that what else the machine does falls on both
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def timed(client: httpx.Client, body: dict[str, str], count: int) -> list[float]
     return found
 
 
-def overhead(models: Mapping[str, Path]) -> dict[str, float]:
+def overhead(models: Mapping[str, Path], turns: int = 12) -> dict[str, float]:
     """Median latencies of POST /embed of one short text, and their difference."""
     body = {"text": "the old man", "model": next(iter(models))}
     here: list[float] = []
@@ -64,7 +64,7 @@ def overhead(models: Mapping[str, Path]) -> dict[str, float]:
         httpx.Client(base_url=far, timeout=30) as other,
     ):
         timed(one, body, EACH), timed(other, body, EACH)
-        for _ in range(ROUNDS):
+        for _ in range(turns):
             here += timed(one, body, EACH)
             there += timed(other, body, EACH)
     plain, ray = statistics.median(here), statistics.median(there)
