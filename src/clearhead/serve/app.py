@@ -59,7 +59,7 @@ def make_app(
         await asyncio.to_thread(engine.close)
 
     app = FastAPI(
-        title="clearhead", version=VERSION, lifespan=life, responses=FAULTS, docs_url=None, redoc_url=None,
+        title="clearhead", version=VERSION, lifespan=life, responses=FAULTS, openapi_url=None, docs_url=None,
         description="Attention models, every task behind one API. Errors say the value, the reason and the mend.",
         default_response_class=Json,
     )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import resources
 
+import orjson
 from fastapi import FastAPI
 from starlette.responses import Response
 
@@ -26,6 +27,15 @@ def add(app: FastAPI) -> None:
     """Put the pages where browsers look for them."""
     for path, (name, kind) in FILES.items():
         app.add_api_route(path, _sender(name, kind), include_in_schema=False)
+
+    @cache
+    def description() -> bytes:
+        return orjson.dumps(app.openapi())
+
+    async def describe() -> Response:
+        return Response(description(), media_type="application/json")
+
+    app.add_api_route("/openapi.json", describe, include_in_schema=False)
 
 
 def _sender(name: str, kind: str):

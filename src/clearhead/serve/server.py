@@ -16,13 +16,18 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from clearhead.serve.guard import Guard
 
 SLOW = 8.0  # seconds in which a request must have come in whole, and in which a reader must read on
+BEHIND = 16  # requests that may come in on a connection before the first of them is answered
 IDLE = 8  # seconds that a connection may rest between two requests
 SWITCH = 2e-4  # seconds that a busy loop may keep the engine from its next operation, of which a token takes a hundred
 DRAIN = 30  # seconds that requests have to end when the server goes down
 
 
 class Timely(HttpToolsProtocol):
-    """A connection that is closed when its client sends, or reads, too slowly: uvicorn waits for ever."""
+    """A connection that is closed when its client sends, or reads, too slowly: uvicorn waits for ever.
+
+    It is closed too when requests pile up on it: uvicorn would take on as many as are sent, and read nothing else
+    meanwhile.
+    """
 
     _clock: asyncio.TimerHandle | None = None
     _reading: asyncio.TimerHandle | None = None
@@ -31,7 +36,16 @@ class Timely(HttpToolsProtocol):
         super().connection_made(transport)
         self._start()
 
+    def data_received(self, data: bytes) -> None:
+        rested = self.timeout_keep_alive_task is not None
+        super().data_received(data)
+        if rested and self.cycle.response_complete:  # blank lines: uvicorn has forgotten that it rests
+            self._start()
+
     def on_message_begin(self) -> None:
+        if len(self.pipeline) >= BEHIND:
+            self._cut()
+            raise ConnectionAbortedError(f"{BEHIND} requests behind one another")  # ends the parsing
         super().on_message_begin()
         self._start()
 
