@@ -72,6 +72,26 @@ def test_who_joins_alone_waits_a_few_steps_for_others(tmp_path: Path, come: int,
     assert written[: written.index(("new", 0))].count(("old", 0)) == 1 + steps
 
 
+def test_those_who_leave_at_once_do_not_make_it_look_busy(tmp_path: Path):
+    shelf = Shelf({"lm": str(make_models(tmp_path)["lm"])}, dtype=None)
+    engine, model, began = Engine(Limits(window=0.0)), shelf.of("lm", "generate"), threading.Event()
+
+    def put(tell: Any) -> Job:
+        job = Job("", 60.0, tell)
+        engine.put(Group(model, WRITE), job, [Asked([5, 6, 7], Sampling(), 100)], [103])
+        return job
+
+    for _ in range(120):
+        left = put(lambda place, what: None)
+        left.cancelled = True
+        engine.canary(model).result(20)  # the engine has had a turn
+    job = put(lambda place, what: began.set())
+    assert began.wait(20)
+    assert engine.refuse(100, 0.1) is None
+    job.cancelled = True
+    engine.close()
+
+
 class _Model:
     """Found in a table by code of Python's, so that a table can change while it is gone through."""
 
