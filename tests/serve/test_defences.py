@@ -27,6 +27,7 @@ DEFENCES = {
     "slow senders": ("server.py", "self._clock = self.loop.call_later(SLOW, self._cut)", "pass", "test_load.py::test_slow_and_rude_clients_do_not_hurt_the_others"),
     "slow readers": ("server.py", "self._reading = self.loop.call_later(SLOW, self._cut)", "pass", "test_load.py::test_slow_and_rude_clients_do_not_hurt_the_others"),
     "heaps": ("server.py", "if len(self.pipeline) >= BEHIND:", "if False:", "test_load.py::test_requests_behind_one_another"),
+    "blank lines": ("server.py", "if rested and self.cycle.response_complete:", "if False:", "test_load.py::test_blank_lines_do_not_keep_a_connection"),
     "the line's end": ("engine.py", "if ahead == 0 or not much or most == math.inf:", "if True:", "test_load.py::test_too_many_are_told_when_to_come_again"),
     "bounds": ("asked.py", "Field(None, ge=0, le=100", "Field(None", "test_load.py::test_every_number_is_bounded"),
     "surrogates": ("asked.py", "        text.encode()\n", "        pass\n", "test_fuzz.py::test_bytes_that_were_changed"),

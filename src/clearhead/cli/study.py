@@ -215,7 +215,9 @@ def _domain(models: list[str], text: Path | None, folder: Path, seed: int, quick
              "answers": [{"text": f"Ann {n}", "start": len(f"It is said that in {n} ")}]}
             for n in range(1900, 1940)
         ]  # fmt: skip
-        sizes: dict[str, Any] = {"reading": 4, "batch_tokens": 256, "answering": 2, "max_len": 64, "window": 64}
+        sizes: dict[str, Any] = {
+            "seeds": 2, "reading": 4, "batch_tokens": 256, "answering": 2, "max_len": 64, "window": 64,
+        }  # fmt: skip
         return domain.measure(
             folder / "runs", told[:30], told[30:], data="made up", start=start, seed=seed, heard=heard, **sizes
         )
