@@ -173,6 +173,19 @@ def test_what_is_not_there_is_told(client):
         (client.post("/classify", content=b"{nonsense", headers=JSON), 422, "the body is not JSON: "),
         (client.post("/classify", content=b'{"text": "a"}'), 422, "the header Content-Type: application/json"),
         (client.post("/classify", json=[1]), 422, "send a JSON object"),
+        *(
+            (
+                client.post(path, content=body, headers=JSON),
+                422,
+                "half of a surrogate pair, which no tokenizer can read",
+            )
+            for path, body in (
+                ("/classify", rb'{"text": ["a", "the \ud800 man"]}'),
+                ("/classify", rb'{"text": "a", "\ud800": "b"}'),
+                ("/generate", rb'{"prompt": "\udfff", "max_new": 3}'),
+                ("/v1/chat/completions", rb'{"model": "lm", "messages": [{"role": "user", "content": "\ud800"}]}'),
+            )
+        ),
     ):
         assert answer.status_code == status and words in answer.json()["error"]["message"], answer.text
 

@@ -6,8 +6,10 @@ import base64
 import json
 import random
 import signal
+import socket
 import string
 
+import httpx
 import pytest
 
 from clearhead.serve.guard import keys_of
@@ -100,7 +102,11 @@ def test_a_browser_of_another_site_is_refused(client):
     assert "access-control-allow-origin" not in headers and "server" not in headers
 
 
-def test_a_large_body_is_refused_before_it_is_read(client):
+def test_a_large_body_is_refused_before_it_is_read(client, server):
+    address = httpx.URL(server.address)
+    with socket.create_connection((address.host, address.port), timeout=5) as line:  # nothing is sent but the head
+        line.sendall(b"POST /classify HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9000000\r\n\r\n")
+        assert line.recv(12) == b"HTTP/1.1 413"
     large = b'{"text": "' + b"a" * 9_000_000 + b'"}'
     assert client.post("/classify", content=large).status_code == 413
     assert client.post("/classify", content=iter([large[:5_000_000], large[5_000_000:]])).status_code == 413

@@ -247,14 +247,17 @@ EXTREMES = (
 
 
 def numbers(described: dict, path: str) -> tuple[dict, list[str]]:
-    """An example of a route's body, and its fields that are numbers."""
+    """An example of a route's body, and its fields that are numbers, each of which says its least and its most."""
     schema = described["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
     schema = described["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
-    kinds = {
-        name: {option.get("type") for option in [field, *field.get("anyOf", [])]}
-        for name, field in schema["properties"].items()
-    }
-    return schema["examples"][0], [name for name, kind in kinds.items() if kind & {"integer", "number"}]
+    found = []
+    for name, field in schema["properties"].items():
+        for option in (field, *field.get("anyOf", [])):
+            if option.get("type") in ("integer", "number"):
+                assert {"minimum", "exclusiveMinimum"} & set(option), f"{path} has no least {name}"
+                assert {"maximum", "exclusiveMaximum"} & set(option), f"{path} has no most {name}"
+                found.append(name)
+    return schema["examples"][0], found
 
 
 @pytest.mark.parametrize("pairs", [False, pytest.param(True, marks=pytest.mark.slow)])

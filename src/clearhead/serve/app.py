@@ -113,6 +113,8 @@ def _first(error: RequestValidationError) -> Fault:
         return Fault(422, "invalid", "send a JSON object, and with it the header Content-Type: application/json")
     place = ".".join(str(part) for part in one["loc"] if part != "body" and part not in asked.TAGS)[:200]
     message = one["msg"].removeprefix("Value error, ")
+    if one["type"] == "string_unicode":
+        message = "it has half of a surrogate pair, which no tokenizer can read: send whole characters"
     count = len(error.errors())
     more = f" (and {count - 1} more)" if count > 1 else ""
     return Fault(422, "invalid", f"{place}: {message}{more}" if place else f"{message}{more}", param=place or None)

@@ -11,17 +11,6 @@ MOST = 1024  # texts of a request
 WRITTEN = 4096  # tokens that may be asked for
 
 
-def _sound(text: str) -> str:
-    """Half of a surrogate pair is no character: no tokenizer can read it."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"character {error.start} is half of a pair and means nothing: send whole characters"
-        ) from None
-    return text
-
-
 def _worded(text: str) -> str:
     if not text.strip():
         raise ValueError("there are no words in it: send at least one")
@@ -30,8 +19,8 @@ def _worded(text: str) -> str:
 
 ONE_OR_MANY = Discriminator(lambda given: "many" if isinstance(given, list) else "one")
 TAGS = ("one", "many")  # a fault says where it is without them
-Text = Annotated[str, Field(max_length=LONGEST), AfterValidator(_sound)]
-Words = Annotated[str, Field(min_length=1, max_length=LONGEST), AfterValidator(_sound), AfterValidator(_worded)]
+Text = Annotated[str, Field(max_length=LONGEST)]
+Words = Annotated[str, Field(min_length=1, max_length=LONGEST), AfterValidator(_worded)]
 Texts = Annotated[
     Annotated[Words, Tag("one")] | Annotated[list[Words], Field(min_length=1, max_length=MOST), Tag("many")],
     ONE_OR_MANY,
@@ -40,10 +29,10 @@ Prompts = Annotated[
     Annotated[Text, Tag("one")] | Annotated[list[Text], Field(min_length=1, max_length=MOST), Tag("many")],
     ONE_OR_MANY,
 ]
-Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_sound)] | None
+Name = Annotated[str, Field(min_length=1, max_length=200)] | None
 Float = Annotated[float, Field(allow_inf_nan=False)]
 Seed = Annotated[int, Field(ge=0, le=2**63 - 1)] | None
-End = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_sound)]
+End = Annotated[str, Field(min_length=1, max_length=200)]
 Stop = Annotated[list[End], Field(max_length=8)]
 Stops = Annotated[
     Annotated[End, Tag("one")] | Annotated[Stop, Tag("many")],
@@ -171,7 +160,7 @@ class Attention(Asked):
 
     text: Words
     second: Words | None = Field(None, description="A second text; of a translator, the translation to look at.")
-    layer: Annotated[str, Field(max_length=100), AfterValidator(_sound)] | None = Field(
+    layer: Annotated[str, Field(max_length=100)] | None = Field(
         None, description="Give the weights of this attention, such as encoder.0."
     )
     head: int | None = Field(None, ge=0, le=1023, description="Of one head; without, of all.")
