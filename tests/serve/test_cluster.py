@@ -304,8 +304,8 @@ class Load:
         return {"requests": self.asked, "retries": self.again, "worst_seconds": round(self.worst, 2)}
 
 
-@pytest.mark.slow
 def test_a_replica_is_killed_under_load(ray, capsys):
+    """RELIABILITY 20 in short, and the only start of a cluster that is not slow."""
     load = Load(ray)
     time.sleep(3)
     victim = replicas(ray)[0]
@@ -320,6 +320,7 @@ def test_a_replica_is_killed_under_load(ray, capsys):
 
 @pytest.mark.slow
 def test_a_replica_is_killed_every_ten_seconds_for_three_minutes(ray, capsys):
+    """RELIABILITY 20."""
     load, kills = Load(ray), 0
     ends = time.monotonic() + 180
     while time.monotonic() < ends:

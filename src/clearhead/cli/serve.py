@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -91,8 +93,10 @@ def serve(
         where = Where(
             host=host, port=port, replicas=count_of(replicas), cores=cores_per_replica or 0, join=ray_address
         )  # fmt: skip
-        with on_ray(plan, where) as up:
-            _tell(up.address, up.models, as_json=as_json, proxy=up.proxy)
+        out = sys.stdout
+        with redirect_stdout(sys.stderr), on_ray(plan, where) as up:  # Ray prints what it likes
+            with redirect_stdout(out):
+                _tell(up.address, up.models, as_json=as_json, proxy=up.proxy)
             wait()
         return
     shelf = Shelf(sources, dtype=dtype, device=device)

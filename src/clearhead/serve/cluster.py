@@ -24,7 +24,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -36,12 +36,14 @@ from clearhead.serve.server import DRAIN, SLOW, _bound, check_open
 
 NAME = "clearhead"
 NEAR = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # how a server that listens everywhere is reached from here
+PATIENCE = 120  # seconds until the new server answers; where nothing else runs it takes one
 ONGOING = 8  # requests of a replica at once, on average, before there is another
 CONSTANT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_DEDUP_LOGS": "0",
     "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1",
     "RAY_SERVE_FORCE_STOP_UNHEALTHY_REPLICAS": "1",  # one that hangs would not end otherwise
+    "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60",  # on a busy machine importing takes longer than Ray's 5 seconds
     "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "2",
     "RAY_SERVE_HAPROXY_METRICS_ENABLED": "0",
     "RAY_SERVE_HAPROXY_HEALTH_CHECK_INTER": "2s",
@@ -214,13 +216,21 @@ def _check_nodes(ray: Any, keys: object) -> None:
 
 def _deploy(plan: Plan, where: Where, cores: int, port: int, binary: str | None) -> None:
     from ray import serve
+    from ray.exceptions import RayError
     from ray.serve.config import AutoscalingConfig, HTTPOptions
     from ray.serve.schema import LoggingConfig
 
     logging.getLogger("ray.serve").setLevel(logging.CRITICAL)  # what fails here is raised here
     # HAProxy listens where it was told to in its amended configuration, replicas on loopback behind it
     inside = where.host if binary is None else "127.0.0.1"
-    serve.start(http_options=HTTPOptions(host=inside, port=port), logging_config=LoggingConfig(log_level="ERROR"))
+    try:
+        with suppress(TimeoutError):  # after a minute: on a busy machine it still comes, and `_models` waits for it
+            serve.start(
+                http_options=HTTPOptions(host=inside, port=port), logging_config=LoggingConfig(log_level="ERROR")
+            )
+    except RayError as error:
+        reason = str(error).strip().splitlines()[-1][:300]
+        raise ValueError(f"Ray's proxy did not start: {reason}") from None
     least, most = where.replicas
     scale = AutoscalingConfig(min_replicas=least, max_replicas=most, target_ongoing_requests=ONGOING)
     made = serve.deployment(
@@ -237,7 +247,8 @@ def _deploy(plan: Plan, where: Where, cores: int, port: int, binary: str | None)
         logging_config=LoggingConfig(log_level="ERROR", enable_access_log=False),
     )
     try:
-        serve.run(made.bind(plan), name=NAME, route_prefix="/")  # type: ignore[attr-defined]
+        with suppress(TimeoutError):
+            serve.run(made.bind(plan), name=NAME, route_prefix="/")  # type: ignore[attr-defined]
     except RuntimeError as error:
         lines = [line.strip() for line in str(error).splitlines() if re.match(r"\s*\w*(Error|Exception): ", line)]
         raise ValueError(f"a replica could not start: {(lines or str(error).splitlines() or ['?'])[-1]}") from None
@@ -247,15 +258,15 @@ def _models(address: str, key: str) -> list[dict[str, Any]]:
     """What the new server says that it serves: once it answers, it is up."""
     request = urllib.request.Request(f"{address}models", headers={"authorization": f"Bearer {key}"})
     straight = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    for left in range(60, -1, -1):
+    ends = time.monotonic() + PATIENCE
+    while True:
         try:
             with straight.open(request, timeout=10) as answer:
                 return [{"name": one["name"], "tasks": one["tasks"]} for one in json.load(answer)["models"]]
         except OSError as error:
-            if not left:
-                raise ValueError(f"replicas run, but {address} does not answer: {error}") from None
+            if time.monotonic() > ends:
+                raise ValueError(f"{address} does not answer after {PATIENCE} seconds: {error}") from None
             time.sleep(0.5)
-    raise AssertionError
 
 
 def _end(ray: Any, *, own: bool) -> None:
