@@ -29,7 +29,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ from clearhead.data import Row
 from clearhead.data.squad import squad_rows
 from clearhead.decode import Sampling, generate
 from clients import Connection, Tally, closed_loop
-from serve_ray import overhead
+from serve_ray import both
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 HERE = Path(__file__).parent
@@ -287,17 +287,27 @@ def main() -> None:
         gpt = Path(folder) / "gpt"
         gpt.mkdir()
         texts = texts_of(size.texts)
-        make_gpt(gpt, texts)
         ports = {name: free_port() for name in ("ours", "litserve", "infinity", "hf", "hf_continuous")}
         commands = commands_of(gpt, infinity, ports, options.full)
-        started = {name: Side(command, ports[name], Path(folder) / name) for name, command in commands.items()}
+        started: dict[str, Side] = {}
+
+        def start(*names: str) -> None:
+            for name in names:
+                if name in commands:
+                    started[name] = Side(commands[name], ports[name], Path(folder) / name)
+
         try:
-            sides = {name: side for name, side in started.items() if side.is_up()}
+            # Starting takes longest, so all start at once; Ray, which cannot stand still, is measured first and ends
+            with nullcontext() if options.no_ray else both({"minilm": Path(MODEL_DIR)}) as through_ray:
+                start("litserve", "infinity")
+                make_gpt(gpt, texts)
+                start("ours", "hf", "hf_continuous")
+                sides = {name: side for name, side in started.items() if side.is_up()}
+                ray = through_ray(size.turns)["ray_overhead_ms"] if through_ray else None
             rates, written, p99 = measure(size, sides, gpt, texts)
         finally:
             for side in started.values():
                 side.end()
-    ray = None if options.no_ray else overhead({"minilm": Path(MODEL_DIR)}, size.turns)["ray_overhead_ms"]
     for what, found in (("texts/s", rates), ("tokens/s", written)):
         print("  ".join(f"{side} {rate:,.0f}" for side, rate in found.items()), what)
 

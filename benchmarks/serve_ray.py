@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,8 +20,8 @@ EACH = 40  # requests of a turn: one through either way, so that what else the m
 
 
 @contextmanager
-def up(models: Mapping[str, Path], *more: str) -> Iterator[str]:
-    """The address of `clearhead serve` with these models."""
+def starting(models: Mapping[str, Path], *more: str) -> Iterator[Callable[[], str]]:
+    """`clearhead serve` with these models; what is handed out waits until it is up, and gives its address."""
     words = [f"{name}={folder}" for name, folder in models.items()]
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
@@ -29,13 +29,17 @@ def up(models: Mapping[str, Path], *more: str) -> Iterator[str]:
              "--dtype", "float32", "--window", "0", *more],
             stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
         )  # fmt: skip
-        try:
+
+        def address() -> str:
             assert process.stdout is not None
             line = process.stdout.readline()
             if not line:
                 log.seek(0)
                 raise RuntimeError(log.read().decode())
-            yield json.loads(line)["address"]
+            return json.loads(line)["address"]
+
+        try:
+            yield address
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(60)
@@ -52,17 +56,22 @@ def timed(client: httpx.Client, body: dict[str, str], count: int) -> list[float]
     return found
 
 
-def overhead(models: Mapping[str, Path], turns: int = 12) -> dict[str, float]:
-    """Median latencies of POST /embed of one short text, and their difference."""
-    body = {"text": "the old man", "model": next(iter(models))}
+@contextmanager
+def both(models: Mapping[str, Path]) -> Iterator[Callable[[int], dict[str, float]]]:
+    """Both ways, starting; what is handed out waits for them and measures, in so many turns."""
+    with (
+        starting(models, "--on", "ray", "--cores-per-replica", "1") as far,
+        starting(models, "--threads", "1") as near,
+    ):
+        yield lambda turns: overhead(near(), far(), next(iter(models)), turns)
+
+
+def overhead(near: str, far: str, model: str, turns: int) -> dict[str, float]:
+    """Median latencies of POST /embed of one short text at two addresses, and their difference."""
+    body = {"text": "the old man", "model": model}
     here: list[float] = []
     there: list[float] = []
-    with (
-        up(models, "--on", "ray", "--cores-per-replica", "1") as far,
-        up(models, "--threads", "1") as near,
-        httpx.Client(base_url=near, timeout=30) as one,
-        httpx.Client(base_url=far, timeout=30) as other,
-    ):
+    with httpx.Client(base_url=near, timeout=30) as one, httpx.Client(base_url=far, timeout=30) as other:
         timed(one, body, EACH), timed(other, body, EACH)
         for _ in range(turns):
             here += timed(one, body, EACH)
@@ -81,8 +90,11 @@ def main() -> None:
     sys.path.insert(0, str(Path(__file__).parents[1]))
     from tests.serve.models import make_models
 
-    with tempfile.TemporaryDirectory() as folder:
-        found = overhead({"classify": make_models(Path(folder))["classify"]})
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        both({"classify": make_models(Path(folder))["classify"]}) as measure,
+    ):
+        found = measure(12)
     print(f"one process {found['plain_ms']} ms, Ray Serve behind HAProxy {found['ray_ms']} ms")
     print(json.dumps(found))
 
