@@ -9,7 +9,7 @@ libraries). Generation: a GPT-2 of 6 layers and width 384 with fresh weights, pr
 ones; bare is 64 texts written together with nobody joining; the peer is `transformers serve`, with and without its
 continuous batching, of which the better counts. All servers answer in float32 on two threads; clients are a process of
 their own on the same two cores. Sides take turns and stand still (SIGSTOP) while others have theirs; the best round of
-each counts: what was answered in a while before and after which the clients asked too. Without `--full` only one form
+each counts: what was done in a while before and after which the clients asked too. Without `--full` only one form
 of `transformers serve` runs, that without continuous batching.
 """
 
@@ -47,6 +47,7 @@ from serve_ray import both
 DATA = Path(__file__).parents[2] / "shared" / "data"
 HERE = Path(__file__).parent
 CLIENTS = 64
+PATIENCE = 20.0  # seconds for those who still wait at the end of a turn
 
 
 @dataclass(frozen=True)
@@ -163,16 +164,19 @@ def asking(bodies: list[tuple[str, Any, int]], done: list[Done]) -> Any:
 def asked(address: str, bodies: list[tuple[str, Any, int]], seconds: float) -> tuple[float, float]:
     """What a server does in a second, in units of what each body is worth; and how long 99 of 100 waited at most.
 
-    All are asking for half as long before it counts, and still do when it ends.
+    All are asking for half as long before it counts, and still do when it ends. Answers come in batches and texts take
+    seconds, so what was under way at either end counts with the part of its time that lies between.
     """
     done: list[Done] = []
-    begin = time.monotonic() + seconds / 2
-    tally = asyncio.run(closed_loop(address, CLIENTS, 1.5 * seconds, asking(bodies, done), patience=0.0))
+    start = time.monotonic()
+    tally = asyncio.run(closed_loop(address, CLIENTS, 1.5 * seconds, asking(bodies, done), patience=PATIENCE))
     if tally.faults:
         print(f"{address}: {len(tally.faults)} faults, such as {tally.faults[0]}", file=sys.stderr)
-    counted = [one for one in done if begin <= one.when < begin + seconds]
-    waited = Tally(seconds=[one.seconds for one in counted])
-    return sum(one.worth for one in counted) / seconds, waited.quantile(0.99) if counted else float("inf")
+    begin, end = start + seconds / 2, start + 1.5 * seconds
+    parts = [(one, min(one.when, end) - max(one.when - one.seconds, begin)) for one in done]
+    worth = sum(one.worth * part / one.seconds for one, part in parts if part > 0)
+    waited = [one.seconds for one, part in parts if part > 0]
+    return worth / seconds, Tally(seconds=waited).quantile(0.99) if waited else float("inf")
 
 
 def bare_embed(texts: list[str], seconds: float) -> float:
