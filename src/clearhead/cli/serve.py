@@ -111,7 +111,7 @@ def _tell(address: str, models: list[dict[str, Any]], *, as_json: bool, proxy: s
         more = {} if proxy is None else {"proxy": proxy}
         typer.echo(json.dumps({"address": address, "models": models, **more}))
         return
-    screen = Console(stderr=True, highlight=False)
+    screen = Console(stderr=True, highlight=False, soft_wrap=True)
     for one in models:
         screen.print(f"  {one['name']}: {', '.join(one['tasks'])}", markup=False)
     if proxy == "ray":
