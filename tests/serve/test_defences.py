@@ -25,7 +25,7 @@ DEFENCES = {
     "short keys": ("guard.py", "if len(key) < 16:", "if False:", "test_guard.py::test_keys_are_read"),
     "the log": ("guard.py", 'facts |= scope.get("noted", {})', 'facts["path"] = str(scope["query_string"])', "test_guard.py::test_nothing_that_was_said_is_written_down"),
     "slow senders": ("server.py", "self._clock = self.loop.call_later(SLOW, self._cut)", "pass", "test_load.py::test_slow_and_rude_clients_do_not_hurt_the_others"),
-    "slow readers": ("server.py", "self._reading = self.loop.call_later(SLOW, self._cut)", "pass", "test_load.py::test_slow_and_rude_clients_do_not_hurt_the_others"),
+    "slow readers": ("server.py", "self._reading = self.loop.call_later(SLOW, self._cut)", "pass", "test_load.py::test_who_does_not_read_is_cut_off"),
     "heaps": ("server.py", "if len(self.pipeline) >= BEHIND:", "if False:", "test_load.py::test_requests_behind_one_another"),
     "blank lines": ("server.py", "if rested and self.cycle.response_complete:", "if False:", "test_load.py::test_blank_lines_do_not_keep_a_connection"),
     "the line's end": ("engine.py", "if ahead == 0 or not much or most == math.inf:", "if True:", "test_load.py::test_too_many_are_told_when_to_come_again"),

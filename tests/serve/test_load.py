@@ -73,8 +73,11 @@ async def slow_loris(address: str, closed: list[float], body: bool) -> None:
     connection.close()
 
 
-async def unread(address: str, requests: int, every: float) -> float:
-    """Ask for much and read nothing of it, so many requests behind one another, again and again; seconds until cut."""
+LONG = b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n"  # a short request with a long answer
+
+
+async def unread(address: str, first: bytes, then: bytes, every: float, most: float = 20.0) -> float:
+    """Send the first, then the other again and again, and read nothing of the answers; seconds until cut."""
     parts = urlsplit(address)
     narrow = socket.socket()
     narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # else the answers would lie on this side
@@ -83,22 +86,23 @@ async def unread(address: str, requests: int, every: float) -> float:
     _, writer = await asyncio.open_connection(sock=narrow)
     writer.transport.pause_reading()
     began = time.monotonic()
-    while time.monotonic() - began < 20 and not writer.transport.is_closing():
-        writer.write(b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n" * requests)
+    writer.write(first)
+    while time.monotonic() - began < most and not writer.transport.is_closing():
         await asyncio.sleep(every)
+        writer.write(then)
     writer.close()
     return time.monotonic() - began
 
 
 async def stalled(address: str, closed: list[float]) -> None:
     """Ask again and again; the answers soon fill every buffer that there is."""
-    closed.append(await unread(address, 4, 0.02))
+    closed.append(await unread(address, 4 * LONG, 4 * LONG, 0.02))
 
 
 async def piler(address: str, until: float) -> None:
     """Ask a thousand times before the first answer; once cut off, do it again."""
     while time.monotonic() < until:
-        await unread(address, 1000, 0.1)
+        await unread(address, 1000 * LONG, 1000 * LONG, 0.1)
 
 
 async def leaver(address: str, until: float) -> None:
@@ -159,11 +163,20 @@ def test_requests_behind_one_another(server):
             await asyncio.wait_for(reader.readuntil(b"HTTP/1.1 "), 20)
             answers.append(await reader.readexactly(3))
         writer.close()
-        return answers, await unread(server.address, 1000, 0.1)
+        return answers, await unread(server.address, 1000 * LONG, 1000 * LONG, 0.1)
 
     answers, cut = asyncio.run(run())
     assert answers == [b"404", b"200"] * (BEHIND // 2)
     assert cut < SLOW / 2
+
+
+def test_who_does_not_read_is_cut_off(server):
+    """Answers of more bytes than buffers hold, and nobody takes them."""
+    body = json.dumps({"text": ["a"] * 1024}).encode()
+    head = f"POST /embed HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {len(body)}"
+    asked = (head.encode() + b"\r\n\r\n" + body) * BEHIND
+    blank = b"\r\n"  # nothing is asked by it; where the line is cut, it is noticed
+    assert SLOW - 1 < asyncio.run(unread(server.address, asked, blank, 0.1, 40)) < 40
 
 
 def test_blank_lines_do_not_keep_a_connection(server):
