@@ -24,9 +24,9 @@ slow:
 bench:
 	for script in $(filter-out %/beside_trainer.py %/pretrained.py %/__init__.py %/clients.py %/litserve_side.py,$(wildcard benchmarks/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
-web: # the viewer: checked, tested, built into the package; fails where what is committed is not what is built
+web: # the viewer and the server's pages: checked, tested, built into the package; fails if the committed files differ
 	cd web && npm install --no-save --no-audit --no-fund --silent && npm test --silent && npm run build --silent
-	git diff --exit-code --stat -- src/clearhead/see/asset
+	git diff --exit-code --stat -- src/clearhead/viz/asset src/clearhead/serve/asset
 
 docs:
 	$(BIN)/zensical build --clean --strict

@@ -1,4 +1,4 @@
-"""Attention beside torch's own: equal lengths, ragged lengths, forward and backward.
+"""Attention compared with PyTorch's SDPA: equal lengths, ragged lengths, forward and backward.
 
     python benchmarks/attention.py [--full]
 
@@ -31,11 +31,11 @@ def dense(x: Tensor, count: int, length: int) -> Tensor:
 
 
 def equal(lengths: list[int], dtype: torch.dtype, backward: bool, rounds: int) -> dict[int, dict[str, float]]:
-    """Best seconds of ours, SDPA, and SDPA on its favourite memory layout, for each length, at about 4,096 tokens."""
+    """Return the best seconds of `attend`, SDPA, and SDPA on its preferred layout, per length, at 4,096 tokens."""
     found = {}
     for length in lengths:
         count = max(1, 4096 // length)
-        layout = Layout.equal(count, length)
+        layout = Layout.uniform(count, length)
         q, k, v, grad = (torch.randn(count * length, HEADS, WIDTH).to(dtype) for _ in range(4))
         rows = [x.requires_grad_(backward) for x in (q, k, v)]
         blocks = [dense(x.detach(), count, length).contiguous().requires_grad_(backward) for x in (q, k, v)]
@@ -52,17 +52,17 @@ def equal(lengths: list[int], dtype: torch.dtype, backward: bool, rounds: int) -
             out = F.scaled_dot_product_attention(*(dense(x, count, length) for x in rows))
             finish(out.transpose(1, 2).reshape(grad.shape), rows, grad)
 
-        def favourite(blocks: list[Tensor] = blocks, grad: Tensor = block_grad) -> None:
+        def preferred(blocks: list[Tensor] = blocks, grad: Tensor = block_grad) -> None:
             finish(F.scaled_dot_product_attention(*blocks), blocks, grad)
 
-        found[length] = interleaved({"ours": ours, "sdpa": sdpa, "favourite": favourite}, rounds)
+        found[length] = interleaved({"ours": ours, "sdpa": sdpa, "preferred": preferred}, rounds)
     return found
 
 
 def ragged(dtype: torch.dtype, rounds: int, seed: int) -> dict[str, float]:
-    """Best seconds of attention with its projections: ours, padded with a mask, padded in sorted buckets."""
+    """Return the best seconds of attention with projections: ragged, padded with a mask, padded in sorted buckets."""
     lengths = text_lengths(seed=seed)
-    layout = Layout.of(lengths)
+    layout = Layout.from_lengths(lengths)
     model = MultiHead(HEADS * WIDTH, HEADS).to(dtype).eval()
     x = torch.randn(sum(lengths), HEADS * WIDTH).to(dtype)
 
@@ -72,7 +72,7 @@ def ragged(dtype: torch.dtype, rounds: int, seed: int) -> dict[str, float]:
 
     order = sorted(range(len(lengths)), key=lambda i: lengths[i])
     buckets = [order[i : i + 16] for i in range(0, len(order), 16)]
-    bucketed = [padded(layout.select(b), x[layout.tokens(b)]) for b in buckets]
+    bucketed = [padded(layout.select(b), x[layout.row_indices(b)]) for b in buckets]
     everything = padded(layout, x)
 
     def theirs(batches: list[tuple[Tensor, Tensor]]) -> None:
@@ -86,7 +86,7 @@ def ragged(dtype: torch.dtype, rounds: int, seed: int) -> dict[str, float]:
     with torch.no_grad():
         return interleaved(
             {
-                "ours": lambda: model(x, Layout.of(lengths)),
+                "ours": lambda: model(x, Layout.from_lengths(lengths)),
                 "padded": lambda: theirs([everything]),
                 "bucketed": lambda: theirs(bucketed),
             },
@@ -116,12 +116,12 @@ def main() -> None:
                 for n, t in figures.items()
             )
             print(f"{name} {what} (tokens: ours/SDPA ms)  {line}", flush=True)
-            total = {key: sum(t[key] for t in figures.values()) for key in ("ours", "sdpa", "favourite")}
+            total = {key: sum(t[key] for t in figures.values()) for key in ("ours", "sdpa", "preferred")}
             sums[what] = [sums[what][0] + total["ours"], sums[what][1] + total["sdpa"]]
             detail[name] |= {
                 f"{what}_ratio": round(total["ours"] / total["sdpa"], 3),
                 f"{what}_worst": round(max(t["ours"] / t["sdpa"] for t in figures.values()), 3),
-                f"{what}_to_favourite": round(total["ours"] / total["favourite"], 3),
+                f"{what}_to_preferred": round(total["ours"] / total["preferred"], 3),
             }
         runs = [ragged(dtype, 8 if full else 3, seed) for seed in ((0, 1, 2) if full else (0,))]
         total = {key: sum(run[key] for run in runs) / len(runs) for key in runs[0]}

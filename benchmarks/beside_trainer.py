@@ -1,12 +1,12 @@
-"""One recipe, trained by clearhead and by the Trainer of `transformers`: their scores on the test part, side by side.
+"""One recipe, trained by clearhead and by the Trainer of `transformers`: scores of both on the test split.
 
     python benchmarks/beside_trainer.py recipes/trec.yaml RUN [--rows 5000] [--record docs/results/trec.json]
 
-RUN is the folder where `clearhead train` keeps, or kept, the run of that recipe; it is trained if it was not. The
-Trainer starts from the same folder with the same rows, steps, batches, learning rate and dtype, and with its length
-grouping on. Both models are read and judged by the same code; ranges hold the score of 95 of 100 samples of the rows.
-With `--rows` both sides train on so many rows only, one epoch of them; `--alone` leaves the Trainer out. The last line
-is a JSON object; `--record` writes it to a file, with the recipe and the curve.
+RUN is the run folder of that recipe from `clearhead train`; it is trained if it does not exist. The Trainer starts
+from the same base model with the same rows, steps, batches, learning rate and dtype, and with length grouping. The
+same code evaluates both models; intervals are 95 % confidence intervals (bootstrap). With `--rows` both sides train
+one epoch on that many rows; `--alone` skips the Trainer. The last line is a JSON object; `--record` also writes it to
+a file, with the recipe and the loss curve.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from clearhead.data import Columns
 from clearhead.data.ragged import Ragged
 from clearhead.models.precision import choose_dtype
 from clearhead.train.recipe import read_recipe
-from clearhead.train.run import Run, prepare, rows_of, train
+from clearhead.train.run import TrainingRun, prepare, train
+from clearhead.train.run_data import read_part
 
 HEADS = {
     "sequence": "AutoModelForSequenceClassification",
@@ -41,9 +42,9 @@ IGNORED = -100  # the label of a token that `transformers` leaves out of the los
 
 
 class Rowed(torch.utils.data.Dataset[Any]):
-    """Our tokens as the Trainer takes them: the first window of each example, and the same labels."""
+    """Examples in the Trainer's format: the first window of each example, with the same tokens and labels."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: TrainingRun) -> None:
         self.run = run
 
     def __len__(self) -> int:
@@ -52,7 +53,7 @@ class Rowed(torch.utils.data.Dataset[Any]):
     def __getitem__(self, i: int) -> dict[str, Any]:
         task = self.run.task
         batch = task.collate(self.run.train, np.array([i]))
-        size, kind = batch.layout.sizes[0], task.head[0]
+        size, kind = batch.layout.host_lengths[0], task.head[0]
         out: dict[str, Any] = {"input_ids": batch.ids[:size].tolist(), "attention_mask": [1] * size}
         if batch.segments is not None:
             out["token_type_ids"] = batch.segments[:size].tolist()
@@ -68,8 +69,8 @@ class Rowed(torch.utils.data.Dataset[Any]):
         return out
 
 
-def trainer_folder(run: Run, folder: Path) -> float:
-    """Train by the Trainer into this folder; returns its seconds."""
+def trainer_folder(run: TrainingRun, folder: Path) -> float:
+    """Train with the Trainer into this folder and return the seconds."""
     import transformers
     from transformers import (
         AutoTokenizer,
@@ -81,7 +82,7 @@ def trainer_folder(run: Run, folder: Path) -> float:
 
     transformers.logging.set_verbosity_error()
     recipe, settings = run.recipe, run.settings
-    assert run.body is not None
+    assert run.base_model is not None
     kind, labels = run.task.head
     names = (
         {}
@@ -89,11 +90,11 @@ def trainer_folder(run: Run, folder: Path) -> float:
         else {"id2label": dict(enumerate(labels)), "label2id": {n: i for i, n in enumerate(labels)}}
     )
     torch.manual_seed(recipe.seed)
-    model = getattr(transformers, HEADS[kind]).from_pretrained(run.body.folder, **names)
+    model = getattr(transformers, HEADS[kind]).from_pretrained(run.base_model.folder, **names)
     if kind == "sequence" and recipe.data.train.get("number"):
         model.config.problem_type = "regression"
-    words = AutoTokenizer.from_pretrained(run.body.folder)
-    chosen, schedule = settings.optimiser, settings.schedule
+    words = AutoTokenizer.from_pretrained(run.base_model.folder)
+    chosen, schedule = settings.optimizer, settings.schedule
     arguments = TrainingArguments(
         output_dir=str(folder / "work"), per_device_train_batch_size=settings.batch_examples, max_steps=settings.last,
         learning_rate=chosen.lr, weight_decay=chosen.weight_decay, adam_beta1=chosen.betas[0],
@@ -113,41 +114,43 @@ def trainer_folder(run: Run, folder: Path) -> float:
 
 
 def some(columns: Columns, count: int) -> Columns:
-    """So many examples, drawn with a fixed seed."""
+    """Return `count` examples, sampled with a fixed seed."""
     total = len(next(iter(columns.values())))
     chosen = np.sort(np.random.default_rng(0).permutation(total)[:count])
     taken = {name: column.take(chosen) for name, column in columns.items()}
     return {name: Ragged(ids, np.concatenate([[0], np.cumsum(sizes)])) for name, (ids, sizes) in taken.items()}
 
 
-def judged(folder: Path, run: Run) -> dict[str, Any]:
-    """The scores of a model's folder on the test part, with their ranges."""
+def evaluate(folder: Path, run: TrainingRun) -> dict[str, Any]:
+    """Return the scores of a model folder on the test split, with 95 % confidence intervals."""
     assert run.recipe.data.test is not None
-    opened = load(str(folder), dtype=run.settings.dtype).opened
-    task = type(run.task).of(opened)
-    rows = rows_of(run.recipe.data.test, run.base, run.recipe.data.rename)
-    found = task.judged(opened, rows)
+    loaded = load(str(folder), dtype=run.settings.dtype).loaded
+    task = type(run.task).from_model(loaded)
+    rows = read_part(run.recipe.data.test, run.base, run.recipe.data.rename)
+    found = task.evaluate(loaded, rows)
     return {"rows": found.count, **found.scores(), "intervals": found.intervals()}
 
 
 @torch.inference_mode()
-def difference(folder: Path, run: Run, count: int = 64) -> float:
-    """The largest difference between our scores and those of the Auto class that opens the folder, in float32."""
+def difference(folder: Path, run: TrainingRun, count: int = 64) -> float:
+    """Return the largest difference between clearhead's logits and those of the transformers Auto class, in float32."""
     import transformers
 
     assert run.recipe.data.test is not None
     theirs = getattr(transformers, HEADS[run.task.head[0]]).from_pretrained(folder).float().eval()
     ours = load(str(folder), dtype="float32").model
-    columns, _ = run.task.encode(rows_of(run.recipe.data.test, run.base, run.recipe.data.rename))
+    columns, _ = run.task.encode(read_part(run.recipe.data.test, run.base, run.recipe.data.rename))
     worst = 0.0
     for i in range(min(count, len(columns["ids"]))):
         batch = run.task.collate(columns, np.array([i]))
-        size = batch.layout.sizes[0]
-        layout, segments = Layout.of([size]), None if batch.segments is None else batch.segments[:size]
+        size = batch.layout.host_lengths[0]
+        layout, segments = Layout.from_lengths([size]), None if batch.segments is None else batch.segments[:size]
         given = {"input_ids": batch.ids[None, :size]} | ({} if segments is None else {"token_type_ids": segments[None]})
-        said, found = theirs(**given), ours(batch.ids[:size], layout, segments=segments)
+        expected, found = theirs(**given), ours(batch.ids[:size], layout, segments=segments)
         wanted = (
-            torch.stack([said.start_logits[0], said.end_logits[0]], 1) if "start_logits" in said else said.logits[0]
+            torch.stack([expected.start_logits[0], expected.end_logits[0]], 1)
+            if "start_logits" in expected
+            else expected.logits[0]
         )
         worst = max(worst, float((found - wanted).abs().max()))
     return worst
@@ -177,19 +180,19 @@ def main() -> None:
     record: dict[str, Any] = {"command": f"clearhead train {given.recipe}", "seed": recipe.seed}
     if given.rows:
         record["command"] = f"python {os.path.relpath(sys.argv[0])} {given.recipe} RUN --rows {given.rows}"
-    record |= {"seconds": begun["seconds"], **judged(given.run / "model", run)}
+    record |= {"seconds": begun["seconds"], **evaluate(given.run / "model", run)}
     record["auto_class_difference"] = difference(given.run / "model", run)
     if not given.alone:
         with tempfile.TemporaryDirectory() as folder:
             seconds = trainer_folder(run, Path(folder))
-            record["trainer"] = {"seconds": round(seconds, 1), **judged(Path(folder) / "model", run)}
+            record["trainer"] = {"seconds": round(seconds, 1), **evaluate(Path(folder) / "model", run)}
     versions = {**begun["versions"], "transformers": __import__("transformers").__version__}
     record |= {"versions": versions, "threads": torch.get_num_threads()}
-    told = dict(record)
+    summary = dict(record)
     record |= {"steps": begun["steps"], "curve": begun["curve"], "recipe": begun["recipe"]}
     if given.record:
         given.record.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    print(json.dumps(told))
+    print(json.dumps(summary))
 
 
 if __name__ == "__main__":

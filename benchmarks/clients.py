@@ -1,4 +1,4 @@
-"""Many clients at once, each on a connection of its own, with as little work of their own as can be."""
+"""Many concurrent HTTP clients, one connection each, with minimal overhead."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 
 class Connection:
-    """HTTP/1.1 on one socket that stays open."""
+    """An HTTP/1.1 connection that is kept alive."""
 
     def __init__(self, address: str) -> None:
         parts = urlsplit(address)
@@ -26,7 +26,7 @@ class Connection:
         return self._reader, self._writer
 
     async def post(self, path: str, body: Any = None, *, raw: bytes | None = None) -> tuple[int, dict[str, str], bytes]:
-        """The status, the headers and the content of the answer; a closed connection is opened again, once."""
+        """Return the status, headers and body of the response; a closed connection is reopened once."""
         content = json.dumps(body).encode() if raw is None else raw
         head = (
             f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
@@ -67,7 +67,7 @@ class Connection:
 
 @dataclass
 class Tally:
-    """What clients met."""
+    """Counts and latencies of all clients."""
 
     statuses: dict[int, int] = field(default_factory=dict)
     seconds: list[float] = field(default_factory=list)
@@ -86,9 +86,9 @@ Ask = Callable[[Connection, int, int, Tally], Awaitable[None]]
 
 
 async def closed_loop(address: str, clients: int, seconds: float, ask: Ask, patience: float | None = None) -> Tally:
-    """So many clients that ask, wait for the answer and ask again: `ask(connection, client, turn, tally)`.
+    """Run `count` closed-loop clients, each calling `ask(connection, client, turn, tally)` repeatedly.
 
-    After `seconds` nobody asks again; what was asked is waited for, at most for `patience` seconds.
+    After `seconds` no new request is sent; pending requests are awaited for at most `patience` seconds.
     """
     tally, began = Tally(), time.monotonic()
 
@@ -108,5 +108,5 @@ async def closed_loop(address: str, clients: int, seconds: float, ask: Ask, pati
         late.cancel()
     await asyncio.wait(asking)
     for answered in set(asking) - unanswered:
-        answered.result()  # what went wrong there is told here
+        answered.result()  # raises the exception of the task
     return tally

@@ -1,9 +1,10 @@
 """Translation of 64 real sentences by one model on every side: greedy and beam 5, twenty tokens for each.
 
 A Marian model (width 256, 3 + 3 layers, 4 heads, vocabulary of 8,000; 7.8 million parameters) with random weights
-translates token ids of the lengths that Multi30k's English sentences have. The end token is suppressed and the limit is
-20, so every side takes the same steps. transformers runs `generate` on one padded batch, CTranslate2 the folder that
-clearhead exports. Each side's best precision counts; a ratio above 1 says that clearhead is that much faster.
+translates token ids of the lengths that Multi30k's English sentences have. The end token is suppressed and the limit
+is 20, so every side takes the same steps. transformers runs `generate` on one padded batch, CTranslate2 the folder
+that clearhead exports. Each side's best precision counts; a ratio above 1 means that clearhead is faster by that
+factor.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ warnings.filterwarnings("ignore")
 
 import torch
 
-from clearhead.decode.beam import Beam
-from clearhead.decode.ctranslate2 import export
-from clearhead.decode.rules import read_defaults
-from clearhead.decode.writer import Writer
-from clearhead.models.store import open_folder
+from clearhead.decode.beam import BeamConfig
+from clearhead.decode.generator import TextGenerator
+from clearhead.export.ctranslate2 import export
+from clearhead.hub.folder import open_folder
+from clearhead.hub.generation_config import read_defaults
 from clearhead.text import Tokenizer
 from lengths import text_lengths
 from timing import interleaved, keep_memory
@@ -43,7 +44,7 @@ TARGETS = {"vs_hf_beam5": 4.0, "vs_ct2_beam5": 1.3, "vs_hf_greedy": 4.0, "vs_ct2
 
 
 def sources() -> list[list[int]]:
-    """Random tokens, as many as the sentences have words and signs, and the end."""
+    """Return random token sequences with the lengths of the sentences, each with an end token."""
     draw = random.Random(0)
     if SENTENCES.exists():
         with gzip.open(SENTENCES, "rt", encoding="utf-8") as file:
@@ -54,7 +55,7 @@ def sources() -> list[list[int]]:
 
 
 def peer(folder: Path):
-    """The model as transformers makes it, saved where the others open it."""
+    """Save a transformers model for all sides to open."""
     from transformers import MarianConfig, MarianMTModel
 
     torch.manual_seed(0)
@@ -71,7 +72,7 @@ def peer(folder: Path):
 
 
 def tokenizer() -> Tokenizer:
-    """Names for the ids: CTranslate2 reads and writes names."""
+    """Return a tokenizer that maps ids to names: CTranslate2 reads and writes token strings."""
     vocab = {f"t{i}": i for i in range(WORDS)}
     content = {
         "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
@@ -83,13 +84,13 @@ def tokenizer() -> Tokenizer:
 
 def clearhead_side(folder: Path, dtype: torch.dtype, texts: list[list[int]]) -> Callable[[int], list[list[int]]]:
     opened = open_folder(folder, dtype=dtype)
-    defaults = read_defaults(json.loads(opened.carried["generation_config.json"]), opened.raw)
-    defaults = replace(defaults, rules=replace(defaults.rules, min_new=STEPS))
-    writer = Writer(opened.model, tokenizer(), defaults, 512, 512)
+    defaults = read_defaults(json.loads(opened.extra_files["generation_config.json"]), opened.hf_config)
+    defaults = replace(defaults, constraints=replace(defaults.constraints, min_new=STEPS))
+    writer = TextGenerator(opened.model, tokenizer(), defaults, 512, 512)
 
     @torch.inference_mode()
     def run(beam: int) -> list[list[int]]:
-        return [list(best[0].ids) for best in writer.search(texts, Beam(size=beam), STEPS)]
+        return [list(best[0].ids) for best in writer.search(texts, BeamConfig(size=beam), STEPS)]
 
     return run
 
@@ -146,7 +147,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temp:
         model = peer(Path(temp) / "model")
         opened = open_folder(Path(temp) / "model")
-        rules = read_defaults(json.loads(opened.carried["generation_config.json"]), opened.raw).rules
+        rules = read_defaults(json.loads(opened.extra_files["generation_config.json"]), opened.hf_config).constraints
         export(opened.model, tokenizer(), rules, Path(temp) / "float32")
         export(opened.model, tokenizer(), rules, Path(temp) / "int8", quantization="int8")
         sides = {
@@ -162,7 +163,7 @@ def main() -> None:
         for name, beam in (("greedy", 1), ("beam5", 5)):
             ours = sides["clearhead float32"](beam)
             assert all(len(text) == STEPS for text in ours)
-            for other in ("transformers float32", "ctranslate2 float32"):  # everybody computes the same
+            for other in ("transformers float32", "ctranslate2 float32"):  # all sides must give the same result
                 same = sum(a == b for a, b in zip(ours, sides[other](beam), strict=True))
                 assert same >= 0.9 * len(texts), (other, beam, same)
                 detail[f"same_as_{other.split()[0]}_{name}"] = same
@@ -176,7 +177,7 @@ def main() -> None:
             print(f"\n{name}: {COUNT} sentences, {STEPS} steps")
             for side, seconds in sorted(best.items(), key=lambda item: item[1]):
                 print(f"  {side:22} {seconds * 1e3:8.1f} ms   {COUNT * STEPS / seconds:8,.0f} tokens/s")
-        if args.full:  # as many as `translate` takes at a time
+        if args.full:  # the batch size of `translate`
             many = [[*text[-2::-1], END] for text in texts] * 8
             more = {
                 "clearhead": clearhead_side(Path(temp) / "model", torch.bfloat16, many),

@@ -1,10 +1,10 @@
-"""Sentence vectors of real texts, from strings to vectors, beside every peer that a CPU has.
+"""Sentence embeddings of real texts, from strings to vectors, compared with other CPU engines.
 
-MiniLM (BERT, 6 layers, width 384) encodes 256 texts, 64 paragraphs and 192 questions of SQuAD in a fixed random order.
-Every side tokenises, runs, pools by the mean and normalises, and reads up to 512 tokens, so that no text is cut; padded
-peers take batches of 32. `of_bare` is the time of the model's matrix products alone (its linear layers on all tokens,
-and QK^T and PV of each sequence) over our whole. The short run takes 48 texts in batches
-of 12, and everybody one turn: it is rough.
+MiniLM (BERT, 6 layers, width 384) encodes 256 texts, 64 paragraphs and 192 questions of SQuAD in a fixed random
+order. Every engine tokenizes, runs, mean-pools and normalizes, and reads up to 512 tokens, so that no text is
+truncated; engines that pad use batches of 32. `of_bare` is the time of the model's matrix products alone (its linear
+layers on all tokens, and QK^T and PV of each sequence) divided by our total time. The short run uses 48 texts in
+batches of 12 and one round per engine: its numbers are rough.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ TARGETS = {
     "vs_onnxruntime": 1.6,
     "of_bare": 0.8,
 }
-MOST = 512  # tokens read of a text; none here is longer
+MOST = 512  # maximum tokens per text; no text here is longer
 Encode = Callable[[list[str]], torch.Tensor]
 
 
@@ -55,7 +55,7 @@ def minilm() -> Path:
 
 
 def real_texts(count: int) -> list[str]:
-    """A quarter paragraphs, the rest questions; words drawn to the same lengths where SQuAD is not at hand."""
+    """Return texts, a quarter paragraphs and the rest questions; random words of similar lengths without SQuAD."""
     draw = random.Random(0)
     if not SQUAD.exists():
         words = ["the", "attention", "of", "model", "reads", "question", "answer", "where", "city", "year"]
@@ -74,7 +74,7 @@ def pooled(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 
 
 class Padded:
-    """A peer that takes padded batches, in arrival order or sorted by length."""
+    """An engine on padded batches, in arrival order or sorted by length."""
 
     def __init__(self, tokenizer, run: Callable[[dict], torch.Tensor], batch: int, *, ordered: bool) -> None:
         self.tokenizer, self.run, self.batch, self.ordered = tokenizer, run, batch, ordered
@@ -93,7 +93,7 @@ class Padded:
 
 
 def exported(folder: Path, target: Path) -> Path:
-    """The model as ONNX, for ONNX Runtime and OpenVINO."""
+    """Export the model to ONNX, for ONNX Runtime and OpenVINO."""
     from transformers import AutoModel
 
     model = AutoModel.from_pretrained(folder, attn_implementation="sdpa").eval()
@@ -117,7 +117,7 @@ def exported(folder: Path, target: Path) -> Path:
 
 
 def peers(folder: Path, dtype: torch.dtype, threads: int, onnx: Path, size: int) -> dict[str, Encode | None]:
-    """Each from texts to vectors; None where a peer cannot compute in this dtype."""
+    """Return a function from texts to vectors per engine; None where an engine does not support the dtype."""
     from sentence_transformers import SentenceTransformer
     from transformers import AutoModel, AutoTokenizer
 
@@ -143,7 +143,9 @@ def peers(folder: Path, dtype: torch.dtype, threads: int, onnx: Path, size: int)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.log_severity_level = 3
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # or it slows whoever comes next
+        options.add_session_config_entry(
+            "session.intra_op.allow_spinning", "0"
+        )  # spinning threads slow down the next engine
         session = onnxruntime.InferenceSession(str(onnx), options, providers=["CPUExecutionProvider"])
 
         def onnx_run(batch):
@@ -165,16 +167,16 @@ def peers(folder: Path, dtype: torch.dtype, threads: int, onnx: Path, size: int)
     return found
 
 
-def bare(app: clearhead.App, texts: list[str], dtype: torch.dtype) -> Callable[[], None]:
-    """The model's matrix products and nothing else, on all tokens at once."""
+def bare(app: clearhead.Pipeline, texts: list[str], dtype: torch.dtype) -> Callable[[], None]:
+    """The model's matrix products alone, on all tokens at once."""
     layout = app.tokens(texts).layout
-    stack = app.opened.config.stack
-    width, hidden, heads = stack.width, stack.hidden, stack.num_heads
+    stack = app.loaded.config.stack
+    width, hidden, heads = stack.width, stack.ffn_dim, stack.num_heads
     x, h = torch.randn(layout.num_tokens, width, dtype=dtype), torch.randn(layout.num_tokens, hidden, dtype=dtype)
     square = [torch.randn(width, width, dtype=dtype) for _ in range(4)]
     up, down = torch.randn(hidden, width, dtype=dtype), torch.randn(width, hidden, dtype=dtype)
-    heads_of = [torch.randn(heads, n, width // heads, dtype=dtype) for n in layout.sizes]
-    weights = [torch.randn(heads, n, n, dtype=dtype) for n in layout.sizes]
+    heads_of = [torch.randn(heads, n, width // heads, dtype=dtype) for n in layout.host_lengths]
+    weights = [torch.randn(heads, n, n, dtype=dtype) for n in layout.host_lengths]
 
     def run() -> None:
         for _ in range(stack.num_layers):
@@ -217,12 +219,12 @@ def main() -> None:
             works = {"clearhead": lambda app=app: app.encode(texts), "bare": bare(app, texts, dtype), **works}
             vectors = app.encode(texts)
             exact = vectors if exact is None else exact
-            for name, run in others.items():  # everybody computes the same
+            for name, run in others.items():  # all engines must give the same result
                 if run is not None:
                     nearest = F.cosine_similarity(run(texts[:4]), exact[:4]).min().item()
                     assert nearest > (0.9999 if dtype == torch.float32 else 0.99), (name, nearest)
             best = interleaved(works, 7 if args.full else 1, budget=75)
-            if not args.full:  # one turn for everybody; what of_bare compares takes more
+            if not args.full:  # one round per engine; of_bare needs more
                 pair = {name: works[name] for name in ("clearhead", "bare")}
                 best |= {n: min(t, best[n]) for n, t in interleaved(pair, 5, budget=2).items()}
             kind = str(dtype).removeprefix("torch.")

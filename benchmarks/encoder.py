@@ -1,12 +1,12 @@
-"""An encoder on ragged text, as a share of the speed of its bare matmuls.
+"""An encoder on ragged text, as a fraction of the speed of its bare matmuls.
 
     python benchmarks/encoder.py [--full]
 
-A 6-layer, 384-wide encoder (12 heads, 1,536 inside) on 64 sequences of text lengths (mean 50, longest 512).
-"Bare" is the time of its matmuls alone on the same tokens, into memory made beforehand: the linear layers on all
+A 6-layer, 384-wide encoder (12 heads, feed-forward width 1,536) on 64 sequences of text lengths (mean 50, maximum
+512). "Bare" is the time of its matmuls alone on the same tokens, into preallocated memory: the linear layers on all
 tokens at once, and for each sequence queries times keys and weights times values; no bias, softmax, norm or
-activation. `of_bare` is bare time / encoder time: 1.0 would mean that everything else is free. `of_linear` counts
-the linear layers' matmuls only.
+activation. `of_bare` is bare time / encoder time: 1.0 means that everything else is free. `of_linear` counts the
+matmuls of the linear layers only.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from lengths import text_lengths
 from timing import interleaved
 
 CONFIG = TransformerConfig(
-    vocab_size=30_522, width=384, num_layers=6, num_heads=12, hidden=1536,
+    vocab_size=30_522, width=384, num_layers=6, num_heads=12, ffn_dim=1536,
     positions="learned", activation="gelu", dropout=0.0,
 )  # fmt: skip
 
 
 def measure(dtype: torch.dtype, lengths: list[int], rounds: int) -> dict[str, float]:
-    """Best seconds of the encoder and of its bare matmuls."""
+    """Return the best seconds of the encoder and of its bare matmuls."""
     model = build_encoder(CONFIG).eval().to(dtype)
     tokens = sum(lengths)
     ids = torch.randint(CONFIG.vocab_size, (tokens,))
@@ -54,7 +54,7 @@ def measure(dtype: torch.dtype, lengths: list[int], rounds: int) -> dict[str, fl
                 torch.bmm(square, x)
 
     with torch.no_grad():  # a new layout every time, as for a new batch
-        works = {"encoder": lambda: model(ids, Layout.of(lengths)), "bare": bare, "linear": linear}
+        works = {"encoder": lambda: model(ids, Layout.from_lengths(lengths)), "bare": bare, "linear": linear}
         return interleaved(works, rounds)
 
 

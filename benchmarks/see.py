@@ -1,12 +1,13 @@
-"""Seeing: how soon a map of 32,768 tokens is there, how it zooms, how large a page is, and where BertViz stops.
+"""The viewer: time to the first paint at 32,768 tokens, zooming, page size, and the limit of BertViz.
 
     python benchmarks/see.py [--full]
 
-A head of 32,768 tokens (width 64, causal) is served by the live page and opened in headless Chromium: from the address
-to the painted overview is the first paint; tiles are asked for at random places of all levels, one after another, none
-twice. The page of 64 tokens is MiniLM's (6 layers, 12 heads). Frames are counted while a pointer wanders over the words
-of a 512-token page, a word a frame. BertViz gets the attention of the same model, its libraries from disk instead of a
-CDN, and is given 10 seconds to draw its first lines; the most tokens at which it does are told.
+A head of 32,768 tokens (width 64, causal) is served by the live page and opened in headless Chromium: first paint is
+the time from the request to the painted overview; tiles are requested at random positions of all levels, one after
+another, none twice. The page of 64 tokens is MiniLM's (6 layers, 12 heads). Frames are counted while a pointer moves
+over the words of a 512-token page, one word per frame. BertViz gets the attention of the same model, its libraries
+from disk instead of a CDN, and 10 seconds to draw its first lines; the largest number of tokens at which it succeeds
+is reported.
 """
 
 from __future__ import annotations
@@ -24,38 +25,41 @@ from typing import Any
 
 import torch
 
-from clearhead.app import load
-from clearhead.attention import Causal, Layout, ScaledDot, View
-from clearhead.attention.call import Call
-from clearhead.see import Axis, Input, Layer, Names, Scene, Watched, scene_of, show
-from clearhead.see.live import TILE, Served, top_level
-from clearhead.see.page import page
+from clearhead.attention import AttentionMap, Causal, Layout, ScaledDot
+from clearhead.attention.inputs import AttentionInputs
+from clearhead.pipeline import load
+from clearhead.viz import Captured, Scene, SceneAxis, SceneInput, SceneLayer, TokenLabels, record_scene, show
+from clearhead.viz.live_server import TILE, LiveServer, top_level
+from clearhead.viz.page import page
 
 LONG, WIDTH = 32_768, 64
 FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
-PATIENCE = 10_000  # milliseconds that BertViz is given
+PATIENCE = 10_000  # milliseconds, for BertViz
 LIBRARIES = {"d3": "d3/dist/d3.min.js", "jquery": "jquery/dist/jquery.min.js", "require": "requirejs/require.js"}
 TEXT = "the animal did not cross the street because it was too tired and the road was wide "
 
 
 def long_scene(tokens: int) -> Scene:
-    """A head with something to see: near tokens and a few far ones."""
+    """Return a head that attends to near tokens and to a few far ones."""
     draw = torch.Generator().manual_seed(0)
     q, k, v = (torch.randn(tokens, 1, WIDTH, generator=draw) for _ in range(3))
-    layout = Layout.of([tokens])
-    view = View(Call(q, k, v, layout, layout, Causal(), ScaledDot()))
-    names = Names(tuple(f"w{i}" for i in range(tokens)), (False,) * tokens, (False,) * tokens)
-    return Scene((Input("long", (Axis("text", names),), (Layer("decoder.0", "self", 0, 0, Watched(view)),)),), "long")
+    layout = Layout.from_lengths([tokens])
+    view = AttentionMap(AttentionInputs(q, k, v, layout, layout, Causal(), ScaledDot()))
+    names = TokenLabels(tuple(f"w{i}" for i in range(tokens)), (False,) * tokens, (False,) * tokens)
+    return Scene(
+        (SceneInput("long", (SceneAxis("text", names),), (SceneLayer("decoder.0", "self", 0, 0, Captured(view)),)),),
+        "long",
+    )
 
 
 def first_paint(browser: Any, rounds: int) -> float:
-    """Seconds from the address to the painted overview, the best of several fresh servers."""
+    """Return the seconds from the request to the painted overview, best of several fresh servers."""
     best = float("inf")
     for _ in range(rounds):
-        server = Served(long_scene(LONG))
+        server = LiveServer(long_scene(LONG))
         tab = browser.new_page(viewport={"width": 1100, "height": 900})
         begin = time.perf_counter()
         tab.goto(server.address + "#matrix.0.0.0")
@@ -67,8 +71,8 @@ def first_paint(browser: Any, rounds: int) -> float:
 
 
 def tiles(count: int) -> list[float]:
-    """Milliseconds of tiles at random places, all levels alike, after the overview."""
-    server = Served(long_scene(LONG))
+    """Return the milliseconds of tiles at random positions of all levels, after the overview."""
+    server = LiveServer(long_scene(LONG))
     draw, top, seen, times = random.Random(0), top_level((LONG, LONG)), set(), []
 
     def ask(level: int, row: int, column: int) -> float:
@@ -91,7 +95,7 @@ def tiles(count: int) -> list[float]:
 
 
 def frames(browser: Any, scene: Scene, folder: Path) -> list[float]:
-    """Milliseconds between frames while a pointer wanders over 512 words."""
+    """Return the milliseconds between frames while a pointer moves over 512 words."""
     tab = browser.new_page(viewport={"width": 1200, "height": 900})
     tab.goto(show(scene, folder / "frames.html"))
     tab.wait_for_selector(".from .word")
@@ -113,7 +117,7 @@ def frames(browser: Any, scene: Scene, folder: Path) -> list[float]:
 
 
 def bertviz_stops(browser: Any, model: Any, folder: Path, sizes: list[int]) -> int | None:
-    """The most tokens that BertViz draws within its time; None where it is not installed."""
+    """Return the maximum number of tokens that BertViz draws in time; None where it is not installed."""
     modules = Path(__file__).parent / "bertviz" / "node_modules"
     try:
         from bertviz import head_view
@@ -125,7 +129,7 @@ def bertviz_stops(browser: Any, model: Any, folder: Path, sizes: list[int]) -> i
         return None
     most = 0
     for size in sizes:
-        scene = scene_of(model.opened, [(TEXT * 99)[: 6 * size]], answers=False)
+        scene = record_scene(model.loaded, [(TEXT * 99)[: 6 * size]], answers=False)
         given = scene.inputs[0]
         count = min(size, len(given.axes[0].names))
         heads = [
@@ -143,7 +147,7 @@ def bertviz_stops(browser: Any, model: Any, folder: Path, sizes: list[int]) -> i
             left = max(1000.0, PATIENCE - 1000 * (time.perf_counter() - begin))
             tab.wait_for_selector("svg line", state="attached", timeout=left)
             took = time.perf_counter() - begin
-        except Exception as error:  # it did not come, or the tab is gone
+        except Exception as error:  # a timeout, or the tab crashed
             print(f"BertViz at {count} tokens: {type(error).__name__}", file=sys.stderr)
             break
         finally:
@@ -154,7 +158,7 @@ def bertviz_stops(browser: Any, model: Any, folder: Path, sizes: list[int]) -> i
 
 
 def _from_disk(route: Any, modules: Path) -> None:
-    """What BertViz asks a CDN for, from disk."""
+    """Serve the libraries that BertViz loads from a CDN from disk."""
     address = route.request.url
     if address.startswith("file:"):
         route.continue_()
@@ -179,8 +183,10 @@ def main() -> None:
 
     torch.set_num_threads(2)
     model = load(MODEL_DIR)
-    short = scene_of(model.opened, [TEXT * 3 + "the animal did not cross the street because it was too"], answers=False)
-    middle = scene_of(model.opened, [TEXT * 40], answers=False)
+    short = record_scene(
+        model.loaded, [TEXT * 3 + "the animal did not cross the street because it was too"], answers=False
+    )
+    middle = record_scene(model.loaded, [TEXT * 40], answers=False)
     sizes = [64, 96, 128, 160, 192, 256, 512] if full else [64, 128, 256]
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         here = Path(folder)

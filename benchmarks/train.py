@@ -1,13 +1,13 @@
-"""Training a translator, beside `transformers` and the bare matmuls of the same shapes.
+"""Training a translation model, compared with `transformers` and the bare matmuls of the same shapes.
 
     python benchmarks/train.py [--full]
 
-A Marian-shaped model (width 256, 3 + 3 layers, 4 heads, 1,024 inside, vocabulary 8,000, dropout 0.1) trains on pairs
-with the lengths of Multi30k, 128 pairs a batch: forward, loss, backward, clipping, AdamW. `transformers` pads its
-batches, once in random order, once of pairs sorted by length; ours come in random order through the loop's own `step`.
-Every side runs in float32 and, where the processor has it, in bfloat16 autocast, and its better one counts. Figures are
-tokens of source and target a second; padding is not a token. "Bare" are the matmuls of the linear layers and the
-vocabulary alone, forward and backward (three a layer), in our better dtype.
+A Marian-shaped model (width 256, 3 + 3 layers, 4 heads, feed-forward width 1,024, vocabulary 8,000, dropout 0.1)
+trains on pairs with the lengths of Multi30k, 128 pairs per batch: forward, loss, backward, clipping, AdamW.
+`transformers` pads its batches, once in random order and once sorted by length; clearhead uses random order through
+the loop's own `step`. Every side runs in float32 and, where the processor supports it, in bfloat16 autocast, and the
+faster one counts. Results are source and target tokens per second, without padding. "Bare" is the matmuls of the
+linear layers and the vocabulary alone, forward and backward (three per layer), in clearhead's faster dtype.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from transformers import MarianConfig, MarianMTModel
 from clearhead.data import Ragged
 from clearhead.models import HeadConfig, ModelConfig, TransformerConfig, build
 from clearhead.tasks import Translate
-from clearhead.train.loop import Job, step
-from clearhead.train.optimise import make_optimiser
-from clearhead.train.ranks import Ranks
-from clearhead.train.recipe import Optimiser, Training
-from clearhead.train.stop import Stop
+from clearhead.train.distributed import Distributed
+from clearhead.train.loop import TrainingJob, step
+from clearhead.train.optimizer import make_optimizer
+from clearhead.train.recipe import OptimizerConfig, TrainConfig
+from clearhead.train.signals import SignalGuard
 from lengths import text_lengths
 from timing import FAST, interleaved, keep_memory
 
@@ -37,12 +37,19 @@ DATA = Path(__file__).parents[2] / "shared" / "data" / "multi30k"
 V, PAIRS = 8000, 128
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 STACK = TransformerConfig(
-    vocab_size=V, width=256, num_layers=3, num_heads=4, hidden=1024, positions="halves", scaled=True, dropout=0.1
+    vocab_size=V,
+    width=256,
+    num_layers=3,
+    num_heads=4,
+    ffn_dim=1024,
+    positions="sinusoidal_concat",
+    scale_embeddings=True,
+    dropout=0.1,
 )
 
 
 def pair_lengths() -> np.ndarray:
-    """Tokens of source and target, (pairs, 2): those of Multi30k where it is at hand, else much like them."""
+    """Return source and target lengths (pairs, 2): those of Multi30k where it is available, else similar ones."""
     if not DATA.is_dir():
         source = np.array(text_lengths(29_000, mean=16, most=60))
         return np.stack([source, np.maximum(2, source + np.random.default_rng(1).integers(-3, 4, len(source)))], 1)
@@ -54,7 +61,7 @@ def pair_lengths() -> np.ndarray:
 
 
 class Words(Translate):
-    """The task without a tokenizer: ids are random here."""
+    """The task without a tokenizer: token ids are random here."""
 
     start = V - 1  # type: ignore[assignment]
 
@@ -63,18 +70,19 @@ class Ours:
     def __init__(self, lengths: np.ndarray, dtype: str) -> None:
         rng = np.random.default_rng(0)
         columns = {
-            n: Ragged.of(rng.integers(V, size=k) for k in lengths[:, i]) for i, n in enumerate(("source", "target"))
+            n: Ragged.from_lists(rng.integers(V, size=k) for k in lengths[:, i])
+            for i, n in enumerate(("source", "target"))
         }
         model = build(
             ModelConfig(encoder=STACK, decoder=STACK, head=HeadConfig(kind="vocabulary", width=256, vocab_size=V))
         )
-        settings = Training(steps=1, batch_tokens=10**6, dtype=dtype, optimiser=Optimiser(lr=1e-4))
-        self.job = Job(Words(None), model, columns, settings, 0, Path())  # type: ignore[arg-type]
-        self.optimiser = make_optimiser(model, settings.optimiser)
+        settings = TrainConfig(steps=1, batch_tokens=10**6, dtype=dtype, optimizer=OptimizerConfig(lr=1e-4))
+        self.job = TrainingJob(Words(None), model, columns, settings, 0, Path())  # type: ignore[arg-type]
+        self.optimizer = make_optimizer(model, settings.optimizer)
 
     def run(self, batches: list[np.ndarray]) -> None:
         for number, batch in enumerate(batches):
-            step(self.job, self.optimiser, batch, number, Ranks(), Stop())
+            step(self.job, self.optimizer, batch, number, Distributed(), SignalGuard())
 
 
 class Theirs:
@@ -86,7 +94,7 @@ class Theirs:
             decoder_start_token_id=V - 1, scale_embedding=True,
         )  # fmt: skip
         self.model, self.lengths, self.dtype = MarianMTModel(config).train(), lengths, DTYPES[dtype]
-        self.optimiser = torch.optim.AdamW(self.model.parameters(), lr=1e-4, fused=True)
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, fused=True)
 
     def run(self, batches: list[np.ndarray]) -> None:
         for batch in batches:
@@ -96,8 +104,8 @@ class Theirs:
                 loss = self.model(input_ids=source, attention_mask=source != V - 1, labels=labels).loss
             loss.backward()
             nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-            self.optimiser.step()
-            self.optimiser.zero_grad()
+            self.optimizer.step()
+            self.optimizer.zero_grad()
 
     def _padded(self, lengths: np.ndarray) -> torch.Tensor:
         ids = torch.randint(V - 1, (len(lengths), int(lengths.max())))
@@ -105,7 +113,7 @@ class Theirs:
 
 
 class Bare:
-    """The matmuls alone, into memory made beforehand."""
+    """The matmuls alone, into preallocated memory."""
 
     def __init__(self, lengths: np.ndarray, dtype: str) -> None:
         self.lengths, self.dtype = lengths, DTYPES[dtype]

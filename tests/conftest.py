@@ -7,6 +7,9 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+from clearhead.pipeline import Pipeline, load
+from tests.real import MINILM
+
 settings.register_profile(
     "house",
     deadline=None,
@@ -38,6 +41,13 @@ def pytest_configure() -> None:
 def _seed() -> None:
     torch.manual_seed(0)
     torch.set_num_threads(1 if WORKER else 2)
+
+
+@pytest.fixture(scope="session")
+def minilm() -> Pipeline:
+    if MINILM is None:
+        pytest.skip("MiniLM is not installed")
+    return load(MINILM)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@ import { defineConfig } from "vitest/config";
 // One script and one style sheet with fixed names, into the Python package: pages and notebooks carry them whole.
 export default defineConfig({
   build: {
-    outDir: "../src/clearhead/see/asset",
+    outDir: "../src/clearhead/viz/asset",
     emptyOutDir: true,
     target: "es2022",
     cssCodeSplit: false,

@@ -1,4 +1,4 @@
-"""The picture of the README's first run: one head of MiniLM as a map. Run: python docs/pictures/head.py"""
+"""Draw the first figure of the README, one head of MiniLM as a heat map: python docs/pictures/head.py"""
 
 from pathlib import Path
 

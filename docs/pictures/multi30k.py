@@ -1,20 +1,20 @@
-"""Draws the curves of the translators in docs/results: python docs/pictures/multi30k.py"""
+"""Draw the learning curves of the translation models in docs/results: python docs/pictures/multi30k.py"""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from clearhead.see import Curve, Panel, draw_curves, save
+from clearhead.viz import Curve, Panel, draw_curves, save
 
 HERE = Path(__file__).parent
 NAMES = {"multi30k": "Transformer", "multi30k_gru": "GRU, additive", "multi30k_gru_plain": "GRU, no attention"}
 
-COLOURS = {"GRU, no attention": 0, "GRU, additive": 1, "Transformer": 2}  # as in the study of the bottleneck
+COLOURS = {"GRU, no attention": 0, "GRU, additive": 1, "Transformer": 2}  # as in the bottleneck study
 
 
 def main() -> None:
-    """Loss on the validation part against steps and against minutes."""
+    """Draw the validation loss against steps and against minutes."""
     runs = {label: json.loads((HERE.parent / "results" / f"{name}.json").read_text()) for name, label in NAMES.items()}
     panels = []
     for unit, share in (

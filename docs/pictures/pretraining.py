@@ -1,20 +1,20 @@
-"""Draws the curves of the pre-training recipes in docs/results: python docs/pictures/pretraining.py"""
+"""Draw the learning curves of the pretraining recipes in docs/results: python docs/pictures/pretraining.py"""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from clearhead.see import Curve, Panel, draw_curves, save
+from clearhead.viz import Curve, Panel, draw_curves, save
 
 HERE = Path(__file__).parent
 NAMES = ("bert", "roberta", "albert", "electra", "gpt")
 LABELS = {"bert": "BERT", "roberta": "RoBERTa", "albert": "ALBERT", "electra": "ELECTRA", "gpt": "GPT"}
-LOSSES = {"bert": "valid_words", "albert": "valid_words", "electra": "valid_words"}  # without the pairs' part
+LOSSES = {"bert": "valid_words", "albert": "valid_words", "electra": "valid_words"}  # without the sentence-pair loss
 
 
 def main() -> None:
-    """Loss of words, pairs told apart, loss of the discriminator; against millions of tokens read."""
+    """Draw masked-token loss, pair accuracy and discriminator loss, against millions of tokens."""
     runs = {name: json.loads((HERE.parent / "results" / f"{name}_mini.json").read_text()) for name in NAMES}
 
     def curve(name: str, key: str, label: str | None = None, colour: int | None = None) -> Curve:

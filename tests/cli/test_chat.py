@@ -1,4 +1,4 @@
-"""`clearhead chat`: lines in, answers out; commands that take back; the same seed, the same conversation."""
+"""`clearhead chat`: lines in, answers out; commands that undo turns; the same seed, the same conversation."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from clearhead.hub.folder import LoadedModel, save_folder
 from clearhead.models import build
-from clearhead.models.store import Opened, save_folder
 from clearhead.tasks import LanguageModel
 from clearhead.text import train_tokenizer
 from tests.files.hostile import valid
@@ -29,37 +29,42 @@ def talker(tmp_path_factory):
     (here / "t.txt").write_text("how are you\nfine thanks\nwhere is it\nover there\n" * 20)
     words = train_tokenizer(here / "t.txt", template="gpt2", vocab_size=280)
     task = LanguageModel(words, max_len=64)
-    config = task.config({"width": 16, "num_layers": 1, "num_heads": 2, "hidden": 32})
+    config = task.config({"width": 16, "num_layers": 1, "num_heads": 2, "ffn_dim": 32})
     torch.manual_seed(0)
-    family, architecture = task.layout(config)
+    saved = task.save_format(config)
+    family, architecture = saved.family, saved.architecture
     raw = family.write(config, architecture, {})
-    save_folder(Opened(build(config).eval(), config, family, architecture, raw, words, {}), here / "model")
+    save_folder(LoadedModel(build(config).eval(), config, family, architecture, raw, words, {}), here / "model")
     return here / "model"
 
 
 def test_a_line_in_a_line_out(talker):
-    done = run("chat", talker, "--json", "--seed", "1", "--max-new", "5", stdin="how are you\n\nwhere\n")
+    done = run("chat", talker, "--json", "--seed", "1", "--max-new-tokens", "5", stdin="how are you\n\nwhere\n")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["turn"] for line in lines] == ["how are you", "where"] and done.returncode == 0
-    again = run("chat", talker, "--json", "--seed", "1", "--max-new", "5", stdin="how are you\n\nwhere\n")
+    again = run("chat", talker, "--json", "--seed", "1", "--max-new-tokens", "5", stdin="how are you\n\nwhere\n")
     assert again.stdout == done.stdout
-    other = run("chat", talker, "--json", "--seed", "2", "--max-new", "5", stdin="how are you\n\nwhere\n")
+    other = run("chat", talker, "--json", "--seed", "2", "--max-new-tokens", "5", stdin="how are you\n\nwhere\n")
     assert other.stdout != done.stdout
 
 
 def test_what_is_taken_back_is_not_read(talker):
-    once = run("chat", talker, "--seed", "3", "--max-new", "5", "--temperature", "0", stdin="fine\n/new\nwhere is it\n")
-    alone = run("chat", talker, "--seed", "3", "--max-new", "5", "--temperature", "0", stdin="where is it\n/quit\nno\n")
+    once = run(
+        "chat", talker, "--seed", "3", "--max-new-tokens", "5", "--temperature", "0", stdin="fine\n/new\nwhere is it\n"
+    )
+    alone = run(
+        "chat", talker, "--seed", "3", "--max-new-tokens", "5", "--temperature", "0", stdin="where is it\n/quit\nno\n"
+    )
     assert once.stdout.splitlines()[-1] == alone.stdout.splitlines()[-1]
 
 
-def test_the_oldest_is_forgotten(talker):
-    said = "how are you where is it over there fine thanks\n" * 12
-    done = run("chat", talker, "--json", "--seed", "1", "--max-new", "8", stdin=said)
-    counts = [json.loads(line)["forgotten"] for line in done.stdout.splitlines()]
+def test_the_oldest_turns_are_dropped(talker):
+    turns = "how are you where is it over there fine thanks\n" * 12
+    done = run("chat", talker, "--json", "--seed", "1", "--max-new-tokens", "8", stdin=turns)
+    counts = [json.loads(line)["dropped_turns"] for line in done.stdout.splitlines()]
     assert len(counts) == 12 and counts == sorted(counts) and counts[-1] > 5
 
 
 def test_a_model_that_does_not_write_is_refused(tmp_path):
     done = run("chat", valid(tmp_path / "bert"), stdin="hello\n")
-    assert done.returncode == 2 and "does not write" in done.stderr
+    assert done.returncode == 2 and "does not generate text" in done.stderr

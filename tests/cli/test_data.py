@@ -10,7 +10,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from clearhead.cli import data as command
-from clearhead.data import SETS, DataSet, RemoteFile
+from clearhead.data import SETS, Dataset, RemoteFile, datasets
 
 CONTENT = b"a\tb\n"
 
@@ -19,8 +19,8 @@ CONTENT = b"a\tb\n"
 def home(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("CLEARHEAD_DATA", str(tmp_path / "home"))
     file = RemoteFile("a.tsv", hashlib.sha256(CONTENT).hexdigest(), len(CONTENT), "https://example.org/a.tsv")
-    toy = DataSet(
-        name="toy", title="a toy", examples=1, source="owner/toy at 0", licence="MIT", about="[note] No.", files=(file,)
+    toy = Dataset(
+        name="toy", title="a toy", examples=1, source="owner/toy at 0", license="MIT", about="[note] No.", files=(file,)
     )
     monkeypatch.setitem(SETS, "toy", toy)
     return tmp_path / "home"
@@ -36,7 +36,7 @@ def test_all_are_listed():
     listed = run().stdout
     assert all(name in listed for name in SETS)
     found = {one["name"]: one for one in json.loads(run("--json").stdout)}
-    assert found.keys() == SETS.keys() and not any(one["here"] for one in found.values())
+    assert found.keys() == SETS.keys() and not any(one["available"] for one in found.values())
     assert found["multi30k"]["fetchable"] and not found["glue"]["fetchable"]
     assert found["multi30k"]["bytes"] == sum(file["bytes"] for file in found["multi30k"]["files"])
 
@@ -45,7 +45,7 @@ def test_all_are_listed():
 def test_the_table_fits(width):
     console = Console(width=width, record=True, file=open("/dev/null", "w"), highlight=False)  # noqa: SIM115
     with console.file:
-        command.show_all(console, [command.facts(one) for one in SETS.values()])
+        command.show_all(console, [command.describe(one) for one in SETS.values()])
     lines = console.export_text().split("\n")
     assert len(lines) == len(SETS) + 4  # a line each, the header, the foot and the air between
     assert max(map(len, lines[: len(SETS) + 1])) <= width
@@ -68,17 +68,17 @@ def test_one_is_shown_and_taken(home, tmp_path):
     assert taken.exit_code == 0 and "yes, in" in taken.stdout
     assert (home / "toy" / "a.tsv").read_bytes() == CONTENT
     found = json.loads(run("toy", "--json").stdout)
-    assert found["here"] and found["files"][0]["here"] and found["folder"] == str(home / "toy")
+    assert found["available"] and found["files"][0]["available"] and found["folder"] == str(home / "toy")
 
 
 def test_fetching_goes_through_the_one_opener(monkeypatch, home):
     asked = []
 
-    def fetch(name, heard):
+    def fetch(name, on_progress):
         asked.append(name)
-        heard(4)
+        on_progress(4)
 
-    monkeypatch.setattr(command, "fetch", fetch)
+    monkeypatch.setattr(datasets, "fetch", fetch)
     assert run("toy", "--fetch").exit_code == 0 and asked == ["toy"]
 
 
@@ -86,9 +86,9 @@ def test_mistakes_are_one_line(tmp_path):
     for words, says in (
         (("tooy",), "there is no data set 'tooy'"),
         (("toy", "--from", tmp_path), "does not hold toy: a.tsv is missing"),
-        (("toy", "--from", tmp_path, "--fetch"), "give one of them"),
-        (("--fetch",), "which data set?"),
-        (("glue", "--fetch"), "bring a copy: clearhead data glue --from FOLDER"),
+        (("toy", "--from", tmp_path, "--fetch"), "give only one of them"),
+        (("--fetch",), "no data set is named"),
+        (("glue", "--fetch"), "import a copy: clearhead data glue --from FOLDER"),
     ):
         done = run(*words)
         assert done.exit_code == 2 and done.stderr.startswith("clearhead: ") and says in done.stderr

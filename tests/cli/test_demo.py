@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
 def test_the_demo_shows_a_table_alignments_and_pictures(folder):
     result = run(app, ["demo", "dates", "--out", str(folder), "--seconds", "1"])
     assert result.exit_code == 0, result.output
-    for words in ("parameters", "GRU, no attention", "GRU, additive attention", "Transformer", "(right)", "</s>"):
+    for words in ("parameters", "GRU, no attention", "GRU, additive attention", "Transformer", "(expected)", "</s>"):
         assert words in result.stdout
     assert "Transformer: 5/5" in result.stderr
     made = {path.name for path in folder.iterdir() if path.is_file()}
@@ -44,7 +44,7 @@ def test_the_demo_shows_a_table_alignments_and_pictures(folder):
 def test_the_demo_as_json_without_matplotlib(folder, monkeypatch):
     for name in ("accuracy.svg", "alignments.svg"):
         (folder / name).unlink(missing_ok=True)
-    monkeypatch.setattr("clearhead.see.paper.can_draw", lambda: False)
+    monkeypatch.setattr("clearhead.viz.style.can_draw", lambda: False)
     result = run(app, ["demo", "dates", "--out", str(folder), "--seconds", "1", "--json"])
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)
@@ -58,7 +58,7 @@ def test_the_demo_as_json_without_matplotlib(folder, monkeypatch):
 def test_a_folder_of_another_seed_is_refused_in_one_line(folder):
     result = run(app, ["demo", "dates", "--out", str(folder), "--seconds", "1", "--seed", "2"])
     assert result.exit_code == 2
-    assert "holds other pairs" in result.stderr.splitlines()[-1]
+    assert "holds pairs of another seed" in result.stderr.splitlines()[-1]
 
 
 def test_an_unknown_demo():
@@ -68,6 +68,6 @@ def test_an_unknown_demo():
 
 def test_what_was_typed_is_kept(folder, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["x", "demo", "dates", "--out", "my folder"])
-    from clearhead.cli.demo import command
+    from clearhead.cli.demo import command_line
 
-    assert command() == "clearhead demo dates --out 'my folder'"
+    assert command_line() == "clearhead demo dates --out 'my folder'"

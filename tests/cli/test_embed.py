@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clearhead.app import load
+from clearhead.pipeline import load
 from tests.cli.typed import refused
 from tests.files.hostile import valid
 
@@ -35,7 +35,7 @@ def test_every_way_out_holds_the_same(folder, tmp_path):
     texts.write_text("\n".join(TEXTS) + "\n")
     out = run("embed", folder, "--dtype", "float32", text=texts.read_text())
     assert out.returncode == 0, out.stderr
-    assert "1 texts were cut to the 32 tokens this model reads; the longest had 62" in out.stderr
+    assert "1 texts were truncated to the model's limit of 32 tokens; the longest has 62" in out.stderr
     rows = [json.loads(line) for line in out.stdout.splitlines()]
     assert [row["text"] for row in rows] == [0, 1, 2, 3, 4]
     lines = np.array([row["vector"] for row in rows])
@@ -84,11 +84,11 @@ def test_wrong_input_is_told_in_a_line(folder, tmp_path):
         (("embed", folder, bad), "bad.txt, line 2: not UTF-8"),
         (("embed", tmp_path / "none"), "there is no folder"),
         (("embed", folder, tmp_path / "none.txt"), "none.txt"),
-        (("embed", folder, bad, "--out", "x.csv"), "'.csv': .jsonl, .npy and .parquet are written"),
+        (("embed", folder, bad, "--out", "x.csv"), "'.csv': use .jsonl, .npy or .parquet"),
         (("embed", folder, bad, "--dtype", "int3"), "there is no dtype 'int3'"),
         (("embed", folder, bad, "--pool", "median"), "there is no pooling 'median'"),
         (("embed", folder, bad, "--device", "toaster"), "there is no device 'toaster'"),
-        (("embed", folder, bad, "--device", "xpu"), "finds no xpu here; use cpu"),
+        (("embed", folder, bad, "--device", "xpu"), "finds no xpu on this machine; use cpu"),
     ):
         assert words in refused(*args)
 
@@ -99,7 +99,7 @@ def test_info(folder, tmp_path):
     assert found["parameters"] == sum(p.numel() for p in load(folder).model.parameters())
     saved = tmp_path / "saved"
     load(folder).save(saved)
-    assert "every byte as clearhead" in run("info", saved).stdout
+    assert "every file matches its checksum (saved by clearhead" in " ".join(run("info", saved).stdout.split())
     data = bytearray((saved / "model.safetensors").read_bytes())
     data[-1] ^= 1
     (saved / "model.safetensors").write_bytes(data)

@@ -7,10 +7,10 @@ import json
 import pytest
 import torch
 
-from clearhead.app import load
-from clearhead.models import beside
-from clearhead.models.beside import compare, ragged
-from clearhead.models.store import open_folder
+from clearhead.export import compare as beside
+from clearhead.export.compare import compare_exported, ragged
+from clearhead.hub.folder import open_folder
+from clearhead.pipeline import load
 from tests.cli.test_embed import run
 from tests.cli.typed import refused
 from tests.files.hostile import valid
@@ -26,7 +26,7 @@ def test_onnx_is_held_against_the_original(folder, tmp_path):
     done = run("export", folder, "--to", "onnx", "--out", tmp_path / "onnx", "--json")
     assert done.returncode == 0 and not done.stderr, done.stderr
     told = json.loads(done.stdout)
-    assert (told["engine"], told["numbers"]) == ("onnx", "float32")
+    assert (told["engine"], told["dtype"]) == ("onnx", "float32")
     assert told["bytes"] == sum(f.stat().st_size for f in (tmp_path / "onnx").rglob("*") if f.is_file())
     assert max(told["alone"], told["together"]) < 1e-5 and told["largest"] > 0.1
     assert told["speed"] > 0 and told["original"] > 0
@@ -37,7 +37,7 @@ def test_int8_is_told_in_three_lines(folder, tmp_path):
     done = run("export", folder, "--to", "int8", "--out", tmp_path / "int8")
     assert done.returncode == 0, done.stderr
     size, parity, speed = done.stdout.splitlines()
-    assert "int8" in size and "largest difference from the original" in parity and "sequences/s; the original" in speed
+    assert "int8" in size and "largest difference from the original" in parity and "sequences/s; original" in speed
     assert load(tmp_path / "int8").encode("a b").shape == (16,)
     done = run("export", folder, "--to", "int8", "--out", tmp_path / "again", "--no-measure")
     assert len(done.stdout.splitlines()) == 1
@@ -45,10 +45,10 @@ def test_int8_is_told_in_three_lines(folder, tmp_path):
 
 def test_what_is_refused(folder, tmp_path):
     for args, words in (
-        (("--to", "tflite"), "there is no export to 'tflite': choose ctranslate2, onnx, int8"),
-        (("--to", "int8", "--quantization", "int8"), "goes with onnx and ctranslate2"),
+        (("--to", "tflite"), "unknown export format 'tflite': choose ctranslate2, onnx, int8"),
+        (("--to", "int8", "--quantization", "int8"), "is for onnx and ctranslate2"),
         (("--to", "onnx", "--quantization", "int4"), "no quantization 'int4' for ONNX"),
-        (("--to", "ctranslate2"), "does not write"),
+        (("--to", "ctranslate2"), "does not generate text"),
     ):
         assert words in refused("export", folder, *args, "--out", tmp_path / "x")
     assert not (tmp_path / "x").exists()
@@ -63,11 +63,11 @@ def test_the_comparison_finds_what_differs(folder):
         out = true(ids, layout, segments)
         true(ids, layout, segments)
         true(ids, layout, segments)
-        off = 0.0 if len(set(layout.sizes)) == 1 else 0.5
+        off = 0.0 if len(set(layout.host_lengths)) == 1 else 0.5
         return {name: value + off for name, value in out.items()}
 
-    found = compare(opened, wrong, seconds=0.2)
+    found = compare_exported(opened, wrong, seconds=0.2)
     assert found.alone == 0.0 and found.together == pytest.approx(0.5, abs=1e-4)
     assert found.speed < found.original
-    assert compare(opened, true, seconds=0.0).together < 1e-6
+    assert compare_exported(opened, true, seconds=0.0).together < 1e-6
     assert len(beside.TEXTS) > 3

@@ -26,7 +26,7 @@ def test_a_recipe_is_written(here):
         (here / "recipe.yaml").unlink(missing_ok=True)
         done = run("translate", *data)
         assert (done.exit_code, done.stderr) == (0, "")
-        assert done.stdout == "recipe.yaml written; read it, then: clearhead train recipe.yaml\n"
+        assert done.stdout == "recipe.yaml written; read it, then run: clearhead train recipe.yaml\n"
         assert read_recipe("recipe.yaml").data.train == {"source": "a.x", "target": "a.y"}
 
 
@@ -41,7 +41,7 @@ def test_in_another_place(here):
     [
         (["translat", "--data", "a.x", "a.y"], "there is no task 'translat'"),
         (["translate", "--data", "a.x", "no.y"], "no.y is no file"),
-        (["translate", "--data", "a.x", "a.y", "--out", "a.x"], "a.x is there already: give another name with --out"),
+        (["translate", "--data", "a.x", "a.y", "--out", "a.x"], "a.x exists already: choose another file with --out"),
         (["translate", "--data", "a.x", "a.y", "--out", "no/r.yaml"], "no/r.yaml"),
     ],
 )

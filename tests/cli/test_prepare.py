@@ -35,16 +35,16 @@ def test_the_summary_adds_up(corpus):
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
     assert (told["files"], told["read"], told["quarantined"], told["documents"]) == (2, 31, 1, 30)
-    assert told["dropped"] == {"the same as another (exact)": 1}
+    assert told["dropped"] == {"duplicate (exact)": 1}
     assert len(Shards(corpus / "shards")) == told["blocks"] and told["sentences"] >= 60
     assert not (corpus / "shards.work").exists()
     again = run(corpus)
-    assert again.exit_code == 2 and "is there already" in again.output
+    assert again.exit_code == 2 and "already exists" in again.output
 
 
 def test_the_screen_has_every_count(corpus):
     out = run(corpus).stdout
-    for words in ("documents read", "dropped: the same as another", "documents kept", "tokens", "documents a second"):
+    for words in ("documents read", "dropped: duplicate", "documents kept", "tokens", "documents/s"):
         assert words in out
 
 
@@ -53,7 +53,7 @@ def test_the_screen_has_every_count(corpus):
     [
         (("--dedup", "some"), "dedup 'some': choose none, exact, minhash"),
         (("--quality", "best"), "there is no quality filter 'best'"),
-        (("--on", "moon"), "--on moon: local, slurm or ray"),
+        (("--on", "moon"), "--on moon is unknown: choose local, slurm or ray"),
         (("--split", "word"), "--split word"),
         (("--block", "2"), "blocks of 2 tokens"),
     ],
@@ -69,4 +69,4 @@ def test_a_folder_without_text_is_told(corpus):
     done = CliRunner().invoke(
         app, ["prepare", str(corpus / "empty"), str(corpus / "s"), "--tokenizer", str(corpus / "words")]
     )
-    assert done.exit_code == 2 and "has no file that is read" in done.output
+    assert done.exit_code == 2 and "has no supported file" in done.output

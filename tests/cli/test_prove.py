@@ -11,8 +11,8 @@ import yaml
 from typer.testing import CliRunner
 
 from clearhead.cli import app
-from clearhead.train import prove as module
-from clearhead.train.prove import Check, Kill, Proof
+from clearhead.train import verify_resume as module
+from clearhead.train.verify_resume import InjectedKill, ProofCheck, ResumeProof
 from tests.train.tiny import texts, values
 
 
@@ -44,12 +44,12 @@ def proofs(here, monkeypatch):
     """What a proof finds is given, so that both ends are seen."""
 
     def give(difference: str | None):
-        kill = Kill("saving", 7, 5)
+        kill = InjectedKill("saving", 7, 5)
 
-        def prove(recipe, base, folder, *, kills, seed, heard):
-            heard("training once through")
-            heard(kill)
-            return Proof([kill], 1, [Check("weights", 12, None), Check("losses", 40, difference)])
+        def prove(recipe, base, folder, *, kills, seed, on_progress):
+            on_progress("training once through")
+            on_progress(kill)
+            return ResumeProof([kill], 1, [ProofCheck("weights", 12, None), ProofCheck("losses", 40, difference)])
 
         monkeypatch.setattr(module, "prove", prove)
 
@@ -61,7 +61,7 @@ def test_a_proof_that_holds(proofs):
     done = run("r.yaml")
     assert done.exit_code == 0
     assert "1 kills, 40 steps" in done.stdout and "NO" not in done.stdout
-    assert "killed while saving, after step 7; goes on from step 5" in done.stderr
+    assert "killed while saving, after step 7; resumes from step 5" in done.stderr
 
 
 def test_a_proof_that_does_not(proofs):
@@ -78,7 +78,7 @@ def test_a_proof_that_does_not(proofs):
         (["no.yaml"], "No such file"),
         (["r.yaml", "--set", "train.stesp=3"], "did you mean 'steps'?"),
         (["r.yaml", "--steps", "0"], "steps is 0"),
-        (["r.yaml", "--set", "data.train.source=no.x"], "ended with code 1: train the recipe to see why"),
+        (["r.yaml", "--set", "data.train.source=no.x"], "ended with exit code 1: train the recipe"),
     ],
 )
 def test_what_cannot_be_is_one_line(here, args, says):

@@ -49,11 +49,11 @@ def test_figures(tmp_path, kind):
 @pytest.mark.parametrize(
     ("words", "fault"),
     [
-        (["  "], "without words"),
+        (["  "], "text 0 is empty"),
         (["a", "--plot", "pie"], "no figure 'pie'"),
-        (["a", "--plot", "word"], "whose attention"),
+        (["a", "--plot", "word"], "needs a word"),
         (["a", "--plot", "heads", "--layer", "encoder.9"], "no layer 'encoder.9'; there are encoder.0"),
-        (["a", "b", "--pair", "c"], "2 texts and 1 second ones"),
+        (["a", "b", "--pair", "c"], "2 texts but 1 second texts"),
         (["word " * 1, "--out", "/nowhere/a.html", "--no-open"], "nowhere"),
     ],
 )
@@ -73,7 +73,7 @@ def test_the_live_page_ends_with_ctrl_c():
             address = json.loads(process.stdout.readline())["address"]
             with urllib.request.urlopen(address + "scene") as answer:
                 scene = json.loads(answer.read())
-            assert scene["live"] and scene["sequences"][0]["answer"]["what"] == "cosine with itself"
+            assert scene["live"] and scene["sequences"][0]["answer"]["metric"] == "cosine with itself"
             os.kill(process.pid, signal.SIGINT)
             assert process.wait(timeout=30) == 0
         finally:

@@ -26,7 +26,7 @@ def test_studies_are_listed():
     assert list(json.loads(run(app, ["study", "--json"]).stdout)) == list(STUDIES)
 
 
-@pytest.mark.parametrize(("name", "shown"), [("gradient", "untrained"), ("language_models", "goes on from")])
+@pytest.mark.parametrize(("name", "shown"), [("gradient", "untrained"), ("language_models", "continues")])
 def test_a_quick_study_writes_results_and_a_picture(name, shown, text, tmp_path):
     out = tmp_path / "out"
     result = run(app, ["study", name, "--text", text, "--quick", "--out", str(out)])
@@ -59,9 +59,9 @@ def test_translators_are_measured_on_files_of_ones_own(tmp_path):
         (["nothing"], "there is no such name"),
         (["bottleneck"], "give --model LABEL=FOLDER"),
         (["bottleneck", "--model", "folder"], "write it as LABEL=FOLDER"),
-        (["bottleneck", "--model", "a=b", "--languages", "en"], "from which to which"),
-        (["bottleneck", "--text", "a.txt"], "--text is not for bottleneck"),
-        (["gradient", "--model", "a=b"], "--model is not for gradient: it takes --text"),
+        (["bottleneck", "--model", "a=b", "--languages", "en"], "write it as SOURCE-TARGET"),
+        (["bottleneck", "--text", "a.txt"], "the study 'bottleneck' does not accept --text"),
+        (["gradient", "--model", "a=b"], "the study 'gradient' does not accept --model; it accepts: --text"),
         (["gradient", "--text", "nowhere.txt"], "nowhere.txt"),
     ],
 )

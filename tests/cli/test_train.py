@@ -75,7 +75,7 @@ def test_in_another_folder_with_a_tracker(here):
         (["."], "Is a directory"),
         (["r.yaml", "--set", "train.stesp=3"], "r.yaml: train.stesp: there is no such name; did you mean 'steps'?"),
         (["r.yaml", "--set", "train.steps=many"], "train.steps: Input should be a valid integer"),
-        (["r.yaml", "--set", "train.steps"], "changes nothing"),
+        (["r.yaml", "--set", "train.steps"], "has no value"),
         (["r.yaml", "--set", "train.steps=["], "the value is not YAML"),
         (["r.yaml", "--set", "data.train.source=no.x"], "no.x is no file"),
         (["r.yaml", "--set", "data.train={sauce: a.x, target: a.y}"], "data.train.sauce: there is no such name; did you mean 'source'?"),
@@ -83,11 +83,11 @@ def test_in_another_folder_with_a_tracker(here):
         (["r.yaml", "--set", "model.norm_first=true"], "the model is saved as Marian"),
         (["r.yaml", "--set", "train.metric=blue"], "did you mean 'bleu'?"),
         (["r.yaml", "--set", "train.batch_tokens=3"], "raise batch_tokens"),
-        (["r.yaml", "--set", "train.optimiser.betas=[0.9, 1.5]"], "beta"),
+        (["r.yaml", "--set", "train.optimizer.betas=[0.9, 1.5]"], "beta"),
         (["r.yaml", "--track", "nowhere:f"], "--track nowhere:f: No module named 'nowhere'"),
-        (["r.yaml", "--track", "json"], "it is written module:function"),
-        (["r.yaml", "--track", "json:decoder"], "which cannot be called"),
-        (["r.yaml", "--processes", "0"], "--processes 0: at least 1"),
+        (["r.yaml", "--track", "json"], "write it as module:function"),
+        (["r.yaml", "--track", "json:decoder"], "is not a function"),
+        (["r.yaml", "--processes", "0"], "--processes is 0: give at least 1"),
         (["r.yaml", "--folder", "r.yaml"], "r.yaml"),
     ],
 )  # fmt: skip
@@ -108,7 +108,7 @@ def test_a_broken_recipe_is_one_line(here):
 
 
 def test_a_loss_that_is_not_finite_has_a_code_of_its_own(here):
-    done = run("r.yaml", "--set", "train.optimiser.lr=1.0e+30", "--set", "train.optimiser.clip=null")
+    done = run("r.yaml", "--set", "train.optimizer.lr=1.0e+30", "--set", "train.optimizer.clip=null")
     assert done.exit_code == 3
     assert "is not finite (epoch " in done.stderr and "Traceback" not in done.stderr
 
@@ -140,7 +140,7 @@ def test_a_signal_leaves_a_checkpoint_and_the_same_command_goes_on(here, number)
     _, told = process.communicate(timeout=30)
     assert time.monotonic() - sent < 10
     assert process.returncode == 128 + number
-    assert "a checkpoint is written, the same command goes on from there" in told
+    assert "a checkpoint is saved, run the same command to resume" in told
     assert "Traceback" not in told
     newest = Checkpoints(here / "runs" / "r" / "checkpoints", 3).newest()
     steps = max(record["step"] for record in timeless(here / "runs" / "r"))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from clearhead.app import load
+from clearhead.pipeline import load
 from tests.cli.typed import refused
 from tests.decode.conftest import corpus, folders  # noqa: F401
 
@@ -107,15 +107,15 @@ def test_a_run_that_is_stopped_keeps_what_it_has(folders, tmp_path):  # noqa: F8
 
 def test_generation(folders):  # noqa: F811
     app = load(folders["gpt2"], dtype="float32")
-    args = ("generate", folders["gpt2"], "the man", "--max-new", 8, "--dtype", "float32")
-    assert run(*args).stdout == "the man" + app.generate("the man", max_new=8).text + "\n"
+    args = ("generate", folders["gpt2"], "the man", "--max-new-tokens", 8, "--dtype", "float32")
+    assert run(*args).stdout == "the man" + app.generate("the man", max_new_tokens=8).text + "\n"
     assert run(*args, "--stream").stdout == run(*args).stdout
     drawn = ("--temperature", 0.9, "--top-k", 20, "--top-p", 0.9, "--seed", 11)
-    want = app.generate("the man", max_new=8, temperature=0.9, top_k=20, top_p=0.9, seed=11)
+    want = app.generate("the man", max_new_tokens=8, temperature=0.9, top_k=20, top_p=0.9, seed=11)
     assert run(*args, *drawn, "--stream").stdout == f"the man{want.text}\n"
     facts = json.loads(run(*args, *drawn, "--json").stdout)
     assert facts["seed"] == 11 and facts["text"] == want.text and tuple(facts["ids"]) == want.ids
-    assert run("generate", folders["gpt2"], "-", "--max-new", 3, text="a dog").stdout.startswith("a dog")
+    assert run("generate", folders["gpt2"], "-", "--max-new-tokens", 3, text="a dog").stdout.startswith("a dog")
 
 
 def test_export(folders, tmp_path):  # noqa: F811
@@ -133,7 +133,7 @@ def test_wrong_input_is_told_in_a_line(folders, tmp_path):  # noqa: F811
     for args, words in (
         (("translate", marian, bad), "bad.txt, line 2: not UTF-8"),
         (("translate", gpt2), "does not translate: use `generate`"),
-        (("translate", marian, "--max-len", 500), "ask for at most 48"),
+        (("translate", marian, "--max-len", 500), "give at most 48"),
     ):
         done = run(*args, text="a dog\n")
         assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr, (args, done.stderr)
@@ -144,10 +144,10 @@ def test_what_is_refused_before_anything_is_read(folders, tmp_path):  # noqa: F8
     export = ("export", marian, "--out", tmp_path / "x", "--to")
     for args, words in (
         (("translate", marian, tmp_path / "none.txt"), "none.txt"),
-        (("translate", marian, "--beam", 2, "--nbest", 3), "3 best of a beam of 2"),
+        (("translate", marian, "--beam", 2, "--nbest", 3), "nbest is 3 with a beam of 2"),
         (("generate", marian, "a"), "use `translate`"),
-        (("generate", gpt2, "a", "--top-p", 7), "make up 7.0 of the probability"),
-        (("generate", gpt2, "a", "--stream", "--json"), "goes with neither"),
+        (("generate", gpt2, "a", "--top-p", 7), "top_p is 7.0"),
+        (("generate", gpt2, "a", "--stream", "--json"), "cannot be combined with --json or --beam"),
         ((*export, "onnx"), "MarianMTModel is not an encoder"),
         ((*export, "ctranslate2", "--quantization", "q"), "no quantization 'q'"),
     ):

@@ -35,7 +35,7 @@ def said(*words, code=0, **options):
 def test_new_finds_the_columns_and_check_reads_the_rows(folder, tmp_path, monkeypatch, task, file, part):  # noqa: F811
     monkeypatch.chdir(tmp_path)
     (tmp_path / file).write_bytes((folder / file).read_bytes())
-    said("new", task, "--data", file, "--start", folder / "start")
+    said("new", task, "--data", file, "--base-model", folder / "start")
     assert part in (tmp_path / "recipe.yaml").read_text()
     told = json.loads(said("check", "recipe.yaml", "--no-time", "--json", "--set", "data.max_len=32").stdout)
     assert sum(p["rows"] for p in told["parts"]) == 120
@@ -63,17 +63,17 @@ task: classify
 data:
   train: {{file: t.tsv, text: text, label: label}}
   test: {{file: test.tsv, text: text, label: label}}
-  hold_out: 2
-model: {{start: {folder / "start"}}}
+  validation_rows: 2
+model: {{base_model: {folder / "start"}}}
 train: {{epochs: 1}}
 """
     (tmp_path / "r.yaml").write_text(recipe)
     out = said("check", tmp_path / "r.yaml", "--no-time").stdout
     assert "secret" not in out and "dog" not in out
-    assert "train: the same text with another label: 1" in out or "valid: the same text with another label: 1" in out
-    assert "cannot be read and are left out: 2" in out and "t.tsv line 6" in out
-    assert "rows of test that are in" in out
-    assert "the same row twice" in out
+    assert "train: same text with different labels: 1" in out or "valid: same text with different labels: 1" in out
+    assert "unreadable rows, skipped: 2" in out and "t.tsv line 6" in out
+    assert "rows of test that are also in" in out
+    assert "duplicate rows" in out
 
 
 def test_eval_tells_how_sure_it_is_and_draws(trained, folder, tmp_path):  # noqa: F811
@@ -99,7 +99,7 @@ def test_every_task_is_measured_answered_and_its_mistakes_listed(trained, folder
     assert len(said("predict", model, folder / file).stdout.splitlines()) == 120
     for line in said("errors", model, folder / file, "-n", "3", "--json").stdout.splitlines():
         mistake = json.loads(line)
-        assert mistake["due"] != mistake["said"] and mistake["looked"] and mistake["line"] > 0
+        assert mistake["expected"] != mistake["predicted"] and mistake["attended"] and mistake["line"] > 0
 
 
 def test_lines_of_text_and_a_question_about_a_whole_file(trained, tmp_path):  # noqa: F811
@@ -124,9 +124,9 @@ def test_mistakes_as_a_page(trained, folder, tmp_path):  # noqa: F811
     ("words", "fault"),
     [
         (["eval", "MODEL", "nothing.tsv"], "nothing.tsv"),
-        (["eval", "MODEL", "other.csv"], "which one is the text?"),
+        (["eval", "MODEL", "other.csv"], "has no column 'text' for the field 'text'"),
         (["predict", "MODEL", "other.csv", "--column", "text"], "write it as --column text=NAME"),
-        (["predict", "START", "other.csv"], "does not label, tag or read"),
+        (["predict", "START", "other.csv"], "does not classify, tag or answer questions"),
         (["new", "classify", "--data", "empty.csv"], "empty.csv"),
         (["check", "words.yaml"], "no labels to check"),
     ],
@@ -145,7 +145,7 @@ def test_several_seeds_and_their_spread(folder, tmp_path):  # noqa: F811
     from clearhead.train.recipe import write_recipe
     from tests.train.test_tuning import recipe
 
-    write_recipe(recipe("one", epochs=1, model={"start": str(folder / "start")}), tmp_path / "r.yaml")
+    write_recipe(recipe("one", epochs=1, model={"base_model": str(folder / "start")}), tmp_path / "r.yaml")
     text = (tmp_path / "r.yaml").read_text().replace("file: one.tsv", f"file: {folder / 'one.tsv'}")
     (tmp_path / "r.yaml").write_text(text)
     told = json.loads(said("train", tmp_path / "r.yaml", "--seeds", "2", "--json").stdout)
@@ -165,7 +165,7 @@ def test_marked_text_is_drafted_measured_and_answered(trained, folder, tmp_path,
     (tmp_path / "marked.jsonl").write_text("\n".join(lines) + "\n")
     assert (
         "clearhead check recipe.yaml"
-        in said("new", "tag", "--data", "marked.jsonl", "--start", folder / "start").stdout
+        in said("new", "tag", "--data", "marked.jsonl", "--base-model", folder / "start").stdout
     )
     assert "metric: f1" in (tmp_path / "recipe.yaml").read_text()
     model = trained("tag")[0].folder / "model"
@@ -177,7 +177,7 @@ def test_marked_text_is_drafted_measured_and_answered(trained, folder, tmp_path,
 def test_check_asks_whether_a_rare_label_is_a_slip(folder, tmp_path):  # noqa: F811
     lines = (folder / "one.tsv").read_text().replace("\tanimal\n", "\tanimla\n", 1)
     (tmp_path / "t.tsv").write_text(lines)
-    made = "task: classify\ndata: {train: {file: t.tsv, text: text, label: label}, hold_out: 9}\n"
-    (tmp_path / "r.yaml").write_text(f"{made}model: {{start: {folder / 'start'}}}\ntrain: {{epochs: 1}}\n")
+    made = "task: classify\ndata: {train: {file: t.tsv, text: text, label: label}, validation_rows: 9}\n"
+    (tmp_path / "r.yaml").write_text(f"{made}model: {{base_model: {folder / 'start'}}}\ntrain: {{epochs: 1}}\n")
     out = said("check", tmp_path / "r.yaml", "--no-time").stdout
-    assert "'animla': a slip of 'animal'? data.rename: {animla: animal} mends it" in " ".join(out.split())
+    assert "'animla': did you mean 'animal'? data.rename: {animla: animal} fixes it" in " ".join(out.split())

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clearhead.data import Batches, divide
+from clearhead.data import TokenBudgetBatches, split_batch
 from clearhead.data.batches import shuffle
 
 LENGTHS = st.lists(st.integers(0, 30), min_size=1, max_size=60).filter(lambda lengths: max(lengths) > 0)
 
 
-def made(lengths: list[int], room: int, seed: int = 0, shuffled: bool = True) -> Batches:
-    return Batches(np.array(lengths), max(lengths) + room, seed, shuffled)
+def made(lengths: list[int], room: int, seed: int = 0, shuffled: bool = True) -> TokenBudgetBatches:
+    return TokenBudgetBatches(np.array(lengths), max(lengths) + room, seed, shuffled)
 
 
 @settings(max_examples=40)
@@ -53,14 +53,14 @@ def test_a_batch_is_a_pure_function_of_seed_epoch_and_number(lengths, room, data
 def test_an_example_as_large_as_a_batch_leaves_none_empty():
     """3 tokens in batches of 2 are 1.5 batches: one, where the longer example comes last, else there is an empty one."""
     for lengths in ([1, 2], [2, 1]):
-        batches = Batches(np.array(lengths), 2, shuffled=False)
+        batches = TokenBudgetBatches(np.array(lengths), 2, shuffled=False)
         assert [batches.batch(0, i).tolist() for i in range(len(batches))] == [[0, 1]]
 
 
 def test_the_rest_joins_the_last_batch_where_it_is_small():
-    assert len(Batches(np.ones(24, dtype=np.int64), 10)) == 2
-    assert len(Batches(np.ones(26, dtype=np.int64), 10)) == 3
-    assert len(Batches(np.ones(3, dtype=np.int64), 10)) == 1
+    assert len(TokenBudgetBatches(np.ones(24, dtype=np.int64), 10)) == 2
+    assert len(TokenBudgetBatches(np.ones(26, dtype=np.int64), 10)) == 3
+    assert len(TokenBudgetBatches(np.ones(3, dtype=np.int64), 10)) == 1
 
 
 def test_seeds_and_epochs_have_orders_of_their_own():
@@ -76,7 +76,7 @@ def test_the_shuffle_moves_everything_about():
 
 
 def test_the_place_of_a_step():
-    batches = Batches(np.ones(30, dtype=np.int64), 10)
+    batches = TokenBudgetBatches(np.ones(30, dtype=np.int64), 10)
     assert [batches.place(step) for step in (0, 2, 3, 7)] == [(0, 0), (0, 2), (1, 0), (2, 1)]
 
 
@@ -90,18 +90,18 @@ def test_the_place_of_a_step():
 )
 def test_what_cannot_be(lengths, budget, says):
     with pytest.raises(ValueError, match=says):
-        Batches(np.array(lengths, dtype=np.int64), budget)
+        TokenBudgetBatches(np.array(lengths, dtype=np.int64), budget)
 
 
 @pytest.mark.parametrize("i", [-1, 3])
 def test_a_batch_that_is_not_there(i):
     with pytest.raises(ValueError, match=f"there is no batch {i}: an epoch has 3"):
-        Batches(np.ones(30, dtype=np.int64), 10).batch(0, i)
+        TokenBudgetBatches(np.ones(30, dtype=np.int64), 10).batch(0, i)
 
 
 @given(st.lists(st.integers(0, 30), max_size=40), st.integers(1, 50))
 def test_parts_cover_a_batch_in_order_and_are_balanced(lengths, parts):
-    slices = divide(lengths, parts)
+    slices = split_batch(lengths, parts)
     assert len(slices) == parts
     covered = [i for part in slices for i in range(len(lengths))[part]]
     assert covered == list(range(len(lengths)))

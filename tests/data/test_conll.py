@@ -47,7 +47,7 @@ def test_a_sentence_that_cannot_be_used_is_left_out_whole_and_told(tmp_path):
     found, rows = read(path, "2", "3")
     assert [words for words, _, _ in found] == [["good"], ["end"]]
     assert rows.num_bad == 3
-    assert "line 3: has 2 columns where at least 3 are due" in rows.report()
+    assert "line 3: has 2 columns, expected at least 3" in rows.report()
     assert "line 6: 'words' is empty" in rows.report()
     assert "not UTF-8" in rows.report()
 
@@ -55,8 +55,8 @@ def test_a_sentence_that_cannot_be_used_is_left_out_whole_and_told(tmp_path):
 def test_a_column_that_is_not_there(tmp_path):
     path = tmp_path / "d.conll"
     path.write_text("EU B-ORG\n")
-    with pytest.raises(ValueError, match="no column '3': there are '1', '2'"):
+    with pytest.raises(ValueError, match="no column '3': the columns are '1', '2'"):
         read(path, "1", "3")
     path.write_text("# nothing\n\n")
-    with pytest.raises(ValueError, match="no word in it"):
+    with pytest.raises(ValueError, match="has no words"):
         read(path, "1", "2")

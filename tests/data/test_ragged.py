@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clearhead.data import Ragged, open_columns, save_columns
-from clearhead.files import Damaged, read_manifest, write_manifest
+from clearhead.files import IntegrityError, read_manifest, write_manifest
 
 EXAMPLES = st.lists(st.lists(st.integers(0, 2**31), max_size=8), max_size=12)
 
@@ -19,7 +19,7 @@ def lists(column: Ragged) -> list[list[int]]:
 
 @given(EXAMPLES, st.data())
 def test_what_goes_in_comes_out(examples, data):
-    column = Ragged.of(examples)
+    column = Ragged.from_lists(examples)
     assert len(column) == len(examples)
     assert lists(column) == examples
     assert column.lengths().tolist() == list(map(len, examples))
@@ -32,7 +32,7 @@ def test_what_goes_in_comes_out(examples, data):
 
 @pytest.mark.parametrize(("largest", "dtype"), [(2**16 - 1, np.uint16), (2**16, np.uint32), (0, np.uint16)])
 def test_ids_are_as_small_as_the_vocabulary_allows(largest, dtype):
-    column = Ragged.of([[1, largest]])
+    column = Ragged.from_lists([[1, largest]])
     assert column.ids.dtype == dtype
     assert lists(column) == [[1, largest]]
 
@@ -40,11 +40,11 @@ def test_ids_are_as_small_as_the_vocabulary_allows(largest, dtype):
 def test_ids_that_cannot_be():
     for bad in (-1, 2**32):
         with pytest.raises(OverflowError):
-            Ragged.of([[bad]])
+            Ragged.from_lists([[bad]])
 
 
 def test_columns_on_disk(tmp_path):
-    columns = {"source": Ragged.of([[1, 2], [], [70_000]]), "target": Ragged.of([[3], [4], [5]])}
+    columns = {"source": Ragged.from_lists([[1, 2], [], [70_000]]), "target": Ragged.from_lists([[3], [4], [5]])}
     save_columns(columns, tmp_path / "train", {"tokenizer": "abc"})
     found, facts = open_columns(tmp_path / "train")
     assert facts["tokenizer"] == "abc"
@@ -57,28 +57,28 @@ def test_columns_on_disk(tmp_path):
 
 
 def test_a_changed_byte_is_found(tmp_path):
-    save_columns({"text": Ragged.of([[1, 2], [3]])}, tmp_path / "train", {})
+    save_columns({"text": Ragged.from_lists([[1, 2], [3]])}, tmp_path / "train", {})
     for name in ("text.ids.npy", "text.offsets.npy"):
         path = tmp_path / "train" / name
         whole = path.read_bytes()
         path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-        with pytest.raises(Damaged, match=name):
+        with pytest.raises(IntegrityError, match=name):
             open_columns(tmp_path / "train")
         path.write_bytes(whole)
     open_columns(tmp_path / "train")
 
 
 def test_a_column_that_names_a_file_elsewhere(tmp_path):
-    save_columns({"text": Ragged.of([[1]])}, tmp_path / "other", {})
-    save_columns({"text": Ragged.of([[1]])}, tmp_path / "train", {})
-    write_manifest(tmp_path / "train", {**read_manifest(tmp_path / "train").facts, "columns": ["../other/text"]})
+    save_columns({"text": Ragged.from_lists([[1]])}, tmp_path / "other", {})
+    save_columns({"text": Ragged.from_lists([[1]])}, tmp_path / "train", {})
+    write_manifest(tmp_path / "train", {**read_manifest(tmp_path / "train").metadata, "columns": ["../other/text"]})
     with pytest.raises(ValueError, match="refused"):
         open_columns(tmp_path / "train")
 
 
 def test_a_pickle_is_not_opened(tmp_path):
-    save_columns({"text": Ragged.of([[1]])}, tmp_path / "train", {})
+    save_columns({"text": Ragged.from_lists([[1]])}, tmp_path / "train", {})
     np.save(tmp_path / "train" / "text.offsets.npy", np.array([{}], dtype=object), allow_pickle=True)
-    write_manifest(tmp_path / "train", read_manifest(tmp_path / "train").facts)
+    write_manifest(tmp_path / "train", read_manifest(tmp_path / "train").metadata)
     with pytest.raises(ValueError, match="pickle"):
         open_columns(tmp_path / "train")

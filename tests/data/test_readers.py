@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clearhead.data import Bad, Row, columns_of, read_rows
-from clearhead.data.lines import LONGEST
+from clearhead.data import Row, SkippedRow, columns_of, read_rows
+from clearhead.data.lines import MAX_LINE_BYTES
 from tests.real import DATA
 
 PACK = {"": bytes, ".gz": lambda data: gzip.compress(data, 1), ".xz": lambda data: lzma.compress(data, preset=0)}
@@ -152,14 +152,14 @@ def test_a_bad_line_takes_its_partner_with_it(tmp_path):
     rows = read_rows({"source": en, "target": de})
     assert values(rows) == [{"source": "one", "target": "eins"}, {"source": "six", "target": "sechs"}]
     assert rows.bad == [
-        Bad(str(en), 2, "empty"),
-        Bad(str(de), 3, "empty"),
-        Bad(str(en), 4, "empty line"),
-        Bad(str(en), 5, "not UTF-8"),
-        Bad(str(en), 7, "has a NUL character"),
+        SkippedRow(str(en), 2, "empty"),
+        SkippedRow(str(de), 3, "empty"),
+        SkippedRow(str(en), 4, "empty line"),
+        SkippedRow(str(en), 5, "not UTF-8"),
+        SkippedRow(str(en), 7, "has a NUL character"),
     ]
     assert rows.report() == (
-        f"5 of 7 rows were left out: {en} line 2: empty; {de} line 3: empty; {en} line 4: empty line; and 2 more"
+        f"5 of 7 rows were skipped: {en} line 2: empty; {de} line 3: empty; {en} line 4: empty line; and 2 more"
     )
 
 
@@ -170,7 +170,7 @@ def test_reports_count_in_words_that_fit(tmp_path):
     assert rows.report() == ""
     rows = read_rows(write(tmp_path, "a.tsv", "a\tb\n1\t2\n3\n"))
     list(rows)
-    assert rows.report() == f"1 of 2 rows was left out: {tmp_path}/a.tsv line 3: has 1 columns where 2 are due"
+    assert rows.report() == f"1 of 2 rows was skipped: {tmp_path}/a.tsv line 3: has 1 columns, expected 2"
 
 
 def test_only_a_hundred_bad_rows_are_kept_and_all_are_counted(tmp_path):
@@ -203,15 +203,15 @@ def test_files_that_go_apart_are_an_error_at_the_end(tmp_path, packed):
     ("name", "content", "wanted", "bad"),
     [
         ("a.jsonl", b'{"a": 1.50}\n{"a": 12345678901234567890}\n{"a": -1e400}\n', ["1.50", "12345678901234567890", "-1e400"], []),
-        ("a.jsonl", b'{"a": null}\n{"a": true}\n{"a": [1]}\n{"a": {}}\n{"b": 1}\n', [], ["'a' is null, not text", "'a' is true or false, not text", "'a' is a list, not text", "'a' is an object, not text", "there is no 'a'"]),
-        ("a.jsonl", b'{"a": "x"\n[1]\n\n{"a": NaN}\n{"a": ""}\n{"a": "x\\u0000"}\n{"a": "\\ud800"}\n{"a": "y"}\n', ["y"], ["broken JSON (Expecting ',' delimiter at character 10)", "not a JSON object: {...} is due", "empty line", "broken JSON (NaN is not a number in JSON)", "'a' is empty", "has a NUL character", "not UTF-8"]),
+        ("a.jsonl", b'{"a": null}\n{"a": true}\n{"a": [1]}\n{"a": {}}\n{"b": 1}\n', [], ["'a' is null, not text", "'a' is a boolean, not text", "'a' is a list, not text", "'a' is an object, not text", "missing 'a'"]),
+        ("a.jsonl", b'{"a": "x"\n[1]\n\n{"a": NaN}\n{"a": ""}\n{"a": "x\\u0000"}\n{"a": "\\ud800"}\n{"a": "y"}\n', ["y"], ["broken JSON (Expecting ',' delimiter at character 10)", "not a JSON object: each line must be {...}", "empty line", "broken JSON (NaN is not a number in JSON)", "'a' is empty", "has a NUL character", "not UTF-8"]),
         ("a.jsonl", b'{"a": "x"}\n' + b"[" * 200_000 + b"\n", ["x"], ["broken JSON (nested too deeply)"]),
-        ("a.csv", b'a\nx\n"un"quoted\n"open\nand on\n', ["x"], ["broken quotes (',' expected after '\"')", "broken quotes (unexpected end of data), down to line 5"]),
-        ("a.csv", b'a\n"x\ny"\n\n"\xff\nz"\nw\n', ["x\ny", "w"], ["empty line", "not UTF-8, down to line 6"]),
-        ("a.csv", b'a\n"' + b"x\n" * (LONGEST // 2) + b'"\nw\n', ["w"], [f"longer than 1 MiB, down to line {LONGEST // 2 + 2:,}"]),
-        ("a.csv", b"a\n" + b"x" * (LONGEST + 9) + b'"\ny\n"\nw\n', ["w"], ["longer than 1 MiB, down to line 4"]),
-        ("a.csv", b'a\nw\n"' + b"x\n" * LONGEST, ["w"], [f"broken quotes (unexpected end of data), down to line {LONGEST + 2:,}"]),
-        ("a.csv", b'a\n"' + b"x" * (LONGEST + 9) + b'",y\nw\n', ["w"], ["longer than 1 MiB"]),
+        ("a.csv", b'a\nx\n"un"quoted\n"open\nand on\n', ["x"], ["broken quotes (',' expected after '\"')", "broken quotes (unexpected end of data), through line 5"]),
+        ("a.csv", b'a\n"x\ny"\n\n"\xff\nz"\nw\n', ["x\ny", "w"], ["empty line", "not UTF-8, through line 6"]),
+        ("a.csv", b'a\n"' + b"x\n" * (MAX_LINE_BYTES // 2) + b'"\nw\n', ["w"], [f"longer than 1 MiB, through line {MAX_LINE_BYTES // 2 + 2:,}"]),
+        ("a.csv", b"a\n" + b"x" * (MAX_LINE_BYTES + 9) + b'"\ny\n"\nw\n', ["w"], ["longer than 1 MiB, through line 4"]),
+        ("a.csv", b'a\nw\n"' + b"x\n" * MAX_LINE_BYTES, ["w"], [f"broken quotes (unexpected end of data), through line {MAX_LINE_BYTES + 2:,}"]),
+        ("a.csv", b'a\n"' + b"x" * (MAX_LINE_BYTES + 9) + b'",y\nw\n', ["w"], ["longer than 1 MiB"]),
         ("a.tsv", b'a\n"x"\ny""\n"z\n', ['"x"', 'y""', '"z'], []),
         ("a.tsv", b"a\nx\x85y\xc2\x85\xe2\x80\xa8z\n", [], ["not UTF-8"]),
         ("a.tsv", "a\nx\x85\u2028\x0b\x0c\x1cz\n".encode(), ["x\x85\u2028\x0b\x0c\x1cz"], []),
@@ -235,7 +235,7 @@ def test_parquet_of_all_sorts(tmp_path):
     rows = read_rows(path)
     assert values(rows) == [{"a": "a", "n": "1.5"}, {"a": "e", "n": "-0.0"}]
     assert [(b.line, b.reason) for b in rows.bad] == [
-        (2, "'n' is no finite number, not text"),
+        (2, "'n' is not a finite number, not text"),
         (3, "not UTF-8"),
         (4, "'n' is null, not text"),
     ]
@@ -252,11 +252,11 @@ def test_a_packed_file_that_is_cut_off_is_an_error_with_the_line(tmp_path, name)
     for cut in (len(whole) // 2, len(whole) - 5):
         path.write_bytes(whole[:cut])
         rows = read_rows({"text": path} if ".txt" in name else path, None if ".txt" in name else {"text": "1"})
-        with pytest.raises(ValueError, match=rf"{name}, line [\d]+: cannot be read further"):
+        with pytest.raises(ValueError, match=rf"{name}, line [\d]+: reading failed"):
             list(rows)
         assert rows.num_good > 1000
     path.write_bytes(b"not packed at all")
-    with pytest.raises(ValueError, match=rf"{name}, line 1: cannot be read further"):
+    with pytest.raises(ValueError, match=rf"{name}, line 1: reading failed"):
         list(read_rows({"text": path}))
 
 
@@ -287,7 +287,9 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 @pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
 def test_a_line_may_have_just_one_mebibyte(tmp_path, extra, end, mark):
-    rows = read_rows({"text": write(tmp_path, "a", mark + b"x" * (LONGEST + extra) + end + (b"y" if end else b""))})
+    rows = read_rows(
+        {"text": write(tmp_path, "a", mark + b"x" * (MAX_LINE_BYTES + extra) + end + (b"y" if end else b""))}
+    )
     lines = [row.line for row in rows]
     assert lines == ([1] if extra <= 0 else []) + ([2] if end else [])
     assert rows.num_bad == (extra > 0)
@@ -318,23 +320,23 @@ def test_what_cannot_be_read_is_told_at_once(tmp_path):
     twice = write(tmp_path, "b.csv", "a,a\nx,y\n")
     (tmp_path / "empty").mkdir()
     for arguments, says in (
-        ((table, {"text": "sentense"}), r"no column 'sentense': there are 'sentence', 'label'; did you mean 'sentence'\?"),
-        ((table, {"text": "3"}), r"no column '3': there are '1', '2'"),
+        ((table, {"text": "sentense"}), r"no column 'sentense': the columns are 'sentence', 'label'; did you mean 'sentence'\?"),
+        ((table, {"text": "3"}), r"no column '3': the columns are '1', '2'"),
         ((table, {}), "no columns to read"),
-        ((twice, {"text": "a"}), "2 columns called 'a'"),
+        ((twice, {"text": "a"}), "2 columns named 'a'"),
         ((write(tmp_path, "e.tsv", ""),), r"e\.tsv is empty"),
-        ((write(tmp_path, "u.csv", b"\xff\n"),), r"u\.csv, line 1: not UTF-8, and it says what the columns are"),
-        ((write(tmp_path, "j.jsonl", "[]\n"), {"text": "a"}), "no column 'a': there are none"),
-        ((write(tmp_path, "a.txt", "x\n"),), r"ends in \.txt: read plain text with"),
-        ((write(tmp_path, "a.xlsx", "x\n"),), r"no table that can be read: \.tsv, \.csv, \.jsonl, \.parquet are"),
+        ((write(tmp_path, "u.csv", b"\xff\n"),), r"u\.csv, line 1: not UTF-8; this header line must name the columns"),
+        ((write(tmp_path, "j.jsonl", "[]\n"), {"text": "a"}), "no column 'a': the columns are none"),
+        ((write(tmp_path, "a.txt", "x\n"),), r"is a \.txt file: read plain text with"),
+        ((write(tmp_path, "a.xlsx", "x\n"),), r"no table: \.tsv, \.csv, \.jsonl, \.parquet are supported"),
         ((write(tmp_path, "a.parquet", "x\n"),), "cannot be read as Parquet"),
         ((write(tmp_path, "a.parquet.gz", "x\n"),), "no table"),
         ((tmp_path / "none.tsv",), r"none\.tsv is no file"),
         (({"text": tmp_path / "none"},), "none is no file"),
-        (({"text": write(tmp_path, "a.zip", "x")},), r"a\.zip is no text file: unpack it"),
+        (({"text": write(tmp_path, "a.zip", "x")},), r"a\.zip is an archive: unpack it"),
         (({"text": tmp_path / "empty"},), "has no text files"),
-        (({"a": tmp_path / "empty", "b": table},), "empty is a folder: give a file for each column"),
-        (({"a": table}, {"a": "b"}), "columns are for a table"),
+        (({"a": tmp_path / "empty", "b": table},), "empty is a folder: pass one file per column"),
+        (({"a": table}, {"a": "b"}), "columns apply to a table only"),
         (({},), "no files to read"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=says):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clearhead.data.shards import SIZES, Block, Shards, Stretch, packed, size_of, write_shard
+from clearhead.data.shards import SIZES, ShardBlock, ShardRange, Shards, block_size_of, packed, write_shard
 from clearhead.files import write_manifest
 
 DOCUMENTS = st.lists(st.lists(st.lists(st.integers(0, 2**17), max_size=30), max_size=6), max_size=12)
@@ -49,7 +49,7 @@ def test_sentences_are_whole_where_they_fit(documents, size):
 @given(documents=DOCUMENTS)
 def test_a_block_comes_back_from_its_bytes(documents):
     for block in packed(documents, 25):
-        again = Block.from_bytes(block.to_bytes())
+        again = ShardBlock.from_bytes(block.to_bytes())
         for name in ("tokens", "sentences", "starts", "documents"):
             np.testing.assert_array_equal(getattr(again, name), getattr(block, name))
 
@@ -59,7 +59,7 @@ def test_what_is_no_block_is_refused(cut, junk):
     data = next(packed([[[1, 2, 3], [4, 70_000]]], 10)).to_bytes()
     for bad in (data[: min(cut, len(data) - 1)], data + b"x", junk):
         with pytest.raises(ValueError, match="block"):
-            Block.from_bytes(bad)
+            ShardBlock.from_bytes(bad)
 
 
 def test_shards_are_read_anywhere_and_checked(tmp_path):
@@ -81,14 +81,14 @@ def test_shards_are_read_anywhere_and_checked(tmp_path):
     for i, block in zip(order, shards.take(order), strict=True):
         np.testing.assert_array_equal(block.tokens, blocks[i].tokens)
     assert shards.sizes(order)[:, 0].tolist() == [len(blocks[i].tokens) for i in order]
-    columns = Stretch(shards, 10, 30).columns()
+    columns = ShardRange(shards, 10, 30).columns()
     chosen = np.array([12, 3, 29])
     for name, part in (("ids", "tokens"), ("ends", "sentences"), ("starts", "starts")):
         taken, lengths = columns[name].take(chosen)
         each = [getattr(blocks[10 + i], part) for i in chosen]
         np.testing.assert_array_equal(taken, np.concatenate(each))
         assert lengths.tolist() == columns[name].lengths(chosen).tolist() == [len(one) for one in each]
-    assert len(columns["ids"]) == 30 and size_of(columns) == 7
+    assert len(columns["ids"]) == 30 and block_size_of(columns) == 7
     assert len(Shards(folder, folder)) == 2 * len(blocks)
     with pytest.raises(IndexError, match="there is no block"):
         shards[len(blocks)]

@@ -53,9 +53,9 @@ def test_what_the_tools_write(tmp_path, tool):
     [
         ([[0, 3, "PER"]], "0 to 3 (PER) begins or ends inside a word"),
         ([[2, 5, "PER"]], "begins or ends inside a word"),
-        ([[0, 5, "PER"], [0, 12, "PER"]], "meets another"),
-        ([[0, 99, "PER"]], "is not inside its text"),
-        ([[5, 5, "PER"]], "is not inside its text"),
+        ([[0, 5, "PER"], [0, 12, "PER"]], "overlaps another span"),
+        ([[0, 99, "PER"]], "is outside its text"),
+        ([[5, 5, "PER"]], "is outside its text"),
         ([["0", 5, "PER"]], "is not [start, end, label]"),
     ],
 )

@@ -7,8 +7,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clearhead.data import Bad, Row, Rows
-from clearhead.data.split import drawn_rows, first_rows, renamed
+from clearhead.data import Row, Rows, SkippedRow
+from clearhead.data.split import first_rows, rename_columns, stratified_split
 
 
 def rows(values):
@@ -26,7 +26,7 @@ def of(name):
 )
 def test_every_row_is_on_one_side_and_no_group_on_both(values, seed, held):
     data = rows([{"group": g, "label": label} for g, label in values])
-    aside, rest = drawn_rows(data, held, seed, group=of("group"), label=of("label"))
+    aside, rest = stratified_split(data, held, seed, group=of("group"), label=of("label"))
     a, b = list(aside), list(rest)
     assert sorted(row.line for row in [*a, *b]) == list(range(len(values)))
     assert not {row.values["group"] for row in a} & {row.values["group"] for row in b}
@@ -37,7 +37,7 @@ def test_every_row_is_on_one_side_and_no_group_on_both(values, seed, held):
 def test_labels_keep_their_shares():
     data = rows([{"group": i, "label": "rare" if i % 10 == 0 else "common"} for i in range(1000)])
     for seed in range(5):
-        aside, _ = drawn_rows(data, 100, seed, group=of("group"), label=of("label"))
+        aside, _ = stratified_split(data, 100, seed, group=of("group"), label=of("label"))
         found = Counter(row.values["label"] for row in aside)
         assert found == {"rare": 10, "common": 90}
 
@@ -45,18 +45,19 @@ def test_labels_keep_their_shares():
 def test_another_seed_draws_others():
     data = rows([{"group": i, "label": "x"} for i in range(100)])
     drawn = [
-        {row.line for row in drawn_rows(data, 20, seed, group=of("group"), label=of("label"))[0]} for seed in (1, 2)
+        {row.line for row in stratified_split(data, 20, seed, group=of("group"), label=of("label"))[0]}
+        for seed in (1, 2)
     ]
     assert drawn[0] != drawn[1] and len(drawn[0]) == 20
 
 
 def test_what_cannot_be_read_is_told_by_the_rows_that_are_trained_on():
     given_rows = [Row({"group": i, "label": "x"}, "f", i) for i in range(6)]
-    data = Rows(lambda: iter([given_rows[0], Bad("f", 9, "empty"), *given_rows[1:]]))
-    for aside, rest in (drawn_rows(data, 2, 1, group=of("group"), label=of("label")), first_rows(data, 2)):
+    data = Rows(lambda: iter([given_rows[0], SkippedRow("f", 9, "empty"), *given_rows[1:]]))
+    for aside, rest in (stratified_split(data, 2, 1, group=of("group"), label=of("label")), first_rows(data, 2)):
         assert len(list(aside)) == 2 and len(list(rest)) == 4
         assert rest.num_bad == 1 and "line 9: empty" in rest.report() and aside.num_bad == 0
-    changed = renamed(data, {"x": "y"})
+    changed = rename_columns(data, {"x": "y"})
     assert {row.values["label"] for row in changed} == {"y"} and changed.num_bad == 1
 
 
@@ -66,5 +67,5 @@ def test_the_first_rows():
 
 
 def test_labels_read_as_others():
-    found = list(renamed(rows([{"label": "a", "text": "a", "tags": ["a", "b"]}]), {"a": "c"}))
+    found = list(rename_columns(rows([{"label": "a", "text": "a", "tags": ["a", "b"]}]), {"a": "c"}))
     assert found[0].values == {"label": "c", "text": "a", "tags": ["c", "b"]}

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 import transformers
 
-from clearhead.decode import Writer, read_defaults
-from clearhead.decode.beam import Beam, Found
+from clearhead.decode import TextGenerator, read_defaults
+from clearhead.decode.beam import BeamConfig, BeamHypothesis
 from clearhead.files.safe import parse_json
-from clearhead.models.store import Opened, open_folder
+from clearhead.hub.folder import LoadedModel, open_folder
 from tests.parity.cases import GPT2, LLAMA, SEQ2SEQ, T5, Case
 
 V = 61
@@ -32,7 +32,7 @@ TRANSLATORS = ("marian", "bart", "t5")
 
 
 @cache
-def made(kind: str) -> tuple[Any, Opened]:
+def made(kind: str) -> tuple[Any, LoadedModel]:
     """The peer's model and ours, with the same weights."""
     with tempfile.TemporaryDirectory() as folder:
         model = CASES[kind].make(folder)
@@ -61,11 +61,11 @@ def sharpen(model: Any, kind: str) -> None:
             (model.transformer.ln_f if kind == "gpt2" else model.model.norm).weight.mul_(2)
 
 
-def writer(kind: str, **changes: Any) -> Writer:
+def writer(kind: str, **changes: Any) -> TextGenerator:
     """Our model; `changes` are keys of generation_config.json."""
     _, opened = made(kind)
-    told = parse_json(opened.carried["generation_config.json"], "generation_config.json") | changes
-    return Writer(opened.model, None, read_defaults(told, opened.raw), opened.config.decoder.limit)  # type: ignore[arg-type]
+    told = parse_json(opened.extra_files["generation_config.json"], "generation_config.json") | changes
+    return TextGenerator(opened.model, None, read_defaults(told, opened.hf_config), opened.config.decoder.max_positions)  # type: ignore[arg-type]
 
 
 def sources(count: int, seed: int = 0, longest: int = 11) -> list[list[int]]:
@@ -75,9 +75,9 @@ def sources(count: int, seed: int = 0, longest: int = 11) -> list[list[int]]:
 
 def ours(
     kind: str, rows: list[list[int]], max_new: int, changes: dict[str, Any] | None = None, **beam: Any
-) -> list[list[Found]]:
+) -> list[list[BeamHypothesis]]:
     with torch.inference_mode():
-        return writer(kind, **(changes or {})).search(rows, Beam(**beam), max_new)
+        return writer(kind, **(changes or {})).search(rows, BeamConfig(**beam), max_new)
 
 
 def theirs(kind: str, rows: list[list[int]], max_new: int, **options: Any) -> list[list[tuple[tuple[int, ...], float]]]:

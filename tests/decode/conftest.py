@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from clearhead.decode import generation_config
+from clearhead.hub.families import FAMILIES
+from clearhead.hub.folder import LoadedModel, save_folder
 from clearhead.models import HeadConfig, ModelConfig, build
-from clearhead.models.families import FAMILIES
-from clearhead.models.store import Opened, save_folder
 from clearhead.text import train_tokenizer
 
 TEXT = (
@@ -28,7 +28,7 @@ def corpus(tmp_path_factory):
     return path
 
 
-def opened(corpus, family: str) -> Opened:
+def opened(corpus, family: str) -> LoadedModel:
     """A model of ours with fresh weights, as training would save it."""
     tokenizer = train_tokenizer(corpus, template=family, vocab_size=300 if family == "gpt2" else 120)
     raw = {
@@ -51,7 +51,7 @@ def opened(corpus, family: str) -> Opened:
             p.add_(torch.randn_like(p) * 0.15)
     told = generation_config(family, eos=tokenizer.eos_id, pad=tokenizer.pad_id, max_len=24)
     carried = {"generation_config.json": json.dumps(told).encode()}
-    return Opened(model, config, table, architecture, raw, tokenizer, carried)
+    return LoadedModel(model, config, table, architecture, raw, tokenizer, carried)
 
 
 @pytest.fixture(scope="session")

@@ -8,12 +8,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clearhead.decode import Rules, Sampling
-from clearhead.decode.batches import batches
-from clearhead.decode.beam import Beam, search
-from clearhead.decode.best import best
-from clearhead.decode.roll import roll
-from clearhead.decode.state import stay
+from clearhead.decode import GenerationConstraints, SamplingParams
+from clearhead.decode.beam import BeamConfig, search
+from clearhead.decode.continuous import decode_steps
+from clearhead.decode.generator import batches
+from clearhead.decode.state import compact
+from clearhead.decode.topk import topk
 from tests.decode.cases import ours, sources
 
 
@@ -39,13 +39,15 @@ class Fake:
 
 def test_what_is_finished_leaves_at_once():
     state = Fake(6)
-    rules = Rules(ends=(0,))
-    steps = list(roll(state, torch.zeros(6, dtype=torch.int64), rules, [Sampling()] * 6, [20] * 6, [[1]] * 6))
+    rules = GenerationConstraints(ends=(0,))
+    steps = list(
+        decode_steps(state, torch.zeros(6, dtype=torch.int64), rules, [SamplingParams()] * 6, [20] * 6, [[1]] * 6)
+    )
     assert state.rows == [6, 5, 4, 3, 2, 1]
     assert sorted(int(s) for step in steps for s in step.sequences[step.done]) == list(range(6))
     state = Fake(6)
     found = dict(
-        search(state, torch.zeros(6, dtype=torch.int64), rules, Beam(size=2, early_stopping=True), 20, [[1]] * 6)
+        search(state, torch.zeros(6, dtype=torch.int64), rules, BeamConfig(size=2, early_stopping=True), 20, [[1]] * 6)
     )
     assert state.rows[0] == 6 and state.rows[1] == 12 and state.rows[-1] == 2  # one row each at first, then two
     assert all(a >= b for a, b in zip(state.rows[1:], state.rows[2:], strict=False))
@@ -54,7 +56,16 @@ def test_what_is_finished_leaves_at_once():
 
 def test_a_limit_of_its_own_for_each():
     state = Fake(4)
-    steps = list(roll(state, torch.zeros(4, dtype=torch.int64), Rules(), [Sampling()] * 4, [3, 1, 2, 5], [[1]] * 4))
+    steps = list(
+        decode_steps(
+            state,
+            torch.zeros(4, dtype=torch.int64),
+            GenerationConstraints(),
+            [SamplingParams()] * 4,
+            [3, 1, 2, 5],
+            [[1]] * 4,
+        )
+    )
     count = np.bincount(np.concatenate([s.sequences for s in steps]))
     assert count.tolist() == [3, 1, 2, 5]
     assert state.rows == [4, 3, 2, 1, 1]
@@ -63,7 +74,7 @@ def test_a_limit_of_its_own_for_each():
 @given(st.lists(st.booleans(), min_size=1, max_size=30))
 def test_places_are_filled_from_behind(ready):
     ready = np.array(ready)
-    places = stay(ready)
+    places = compact(ready)
     assert sorted(places) == sorted(np.flatnonzero(~ready))
     assert sum(places != np.arange(len(places))) <= ready.sum()  # nobody moves who need not
 
@@ -83,7 +94,7 @@ def test_the_best_are_those_of_a_full_sort(B, W, V, count, one, seed):
         logs[:, banned] = float("-inf")  # after the sum: banned words keep their share
     whole = (logs.view(B, per, V) + base.unsqueeze(2)).flatten(1)  # (B, W V)
     for told, normal, words in ((scores.clone(), False, banned), (logs, True, None)):
-        value, of, word = best(told, base, count, banned=words, normal=normal)
+        value, of, word = topk(told, base, count, banned=words, normal=normal)
         torch.testing.assert_close(value, whole.topk(count).values, atol=1e-5, rtol=1e-5)
         torch.testing.assert_close(whole.gather(1, of * V + word), value, atol=1e-5, rtol=1e-5)
 
@@ -109,11 +120,11 @@ def test_every_text_is_in_one_batch(sizes, beam, budget):
     assert order == sorted(order, reverse=True)
 
 
-def test_what_cannot_be_is_told():
-    for wrong, words in (({"size": 0}, "at least 1"), ({"size": 2, "nbest": 3}, "3 best of a beam of 2")):
+def test_invalid_parameters_are_refused():
+    for wrong, words in (({"size": 0}, "at least 1"), ({"size": 2, "nbest": 3}, "nbest is 3 with a beam of 2")):
         with pytest.raises(ValueError, match=words):
-            Beam(**wrong)
-    with pytest.raises(ValueError, match="a beam of 40 over 61 words"):
+            BeamConfig(**wrong)
+    with pytest.raises(ValueError, match="a beam of 40 with a vocabulary of 61"):
         ours("gpt2", [[4, 5]], 5, size=40)
     with pytest.raises(ValueError, match="a budget of 0"):
         batches([1], 1, 0)

@@ -8,9 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clearhead.attention import Layout, without
+from clearhead.attention import Layout, ablate_heads
 from clearhead.decode import state as states
-from clearhead.decode.state import start
+from clearhead.decode.state import initial_state
 from clearhead.models import HeadConfig, Model, ModelConfig, build
 from clearhead.models.recurrent import RecurrentConfig
 from tests.decode.cases import TRANSLATORS, made
@@ -21,9 +21,9 @@ KINDS = ["marian", "bart", "t5", "gpt2", "llama", "mistral", "additive", "lstm"]
 def model_of(kind: str) -> Model:
     if kind in ("additive", "lstm"):
         torch.manual_seed(1)
-        encoder = RecurrentConfig(vocab_size=61, width=12, hidden=10, bidirectional=True)
-        decoder = RecurrentConfig(vocab_size=61, width=12, hidden=14, num_layers=2, kind="lstm",
-                                  attention="additive" if kind == "additive" else "none", feed=kind == "additive")  # fmt: skip
+        encoder = RecurrentConfig(vocab_size=61, width=12, hidden_size=10, bidirectional=True)
+        decoder = RecurrentConfig(vocab_size=61, width=12, hidden_size=14, num_layers=2, kind="lstm",
+                                  attention="additive" if kind == "additive" else "none", input_feeding=kind == "additive")  # fmt: skip
         head = HeadConfig(kind="vocabulary", width=12, vocab_size=61)
         return build(ModelConfig(encoder=encoder if kind == "additive" else None, decoder=decoder, head=head)).eval()
     return made(kind)[1].model
@@ -35,11 +35,11 @@ def whole(model: Model, sources: list[list[int]], texts: list[list[list[int]]]) 
     source = torch.tensor([i for s, _ in rows for i in s], dtype=torch.int64)
     target = torch.tensor([i for s, t in rows for i in (t if model.encoder is not None else [*s, *t])])
     sizes = [len(t) if model.encoder is not None else len(s) + len(t) for s, t in rows]
-    layout = Layout.of(sizes)
+    layout = Layout.from_lengths(sizes)
     if model.encoder is None:
         out = model(target, layout)
     else:
-        out = model(source, Layout.of([len(s) for s, _ in rows]), target, layout)
+        out = model(source, Layout.from_lengths([len(s) for s, _ in rows]), target, layout)
     return out[layout.offsets[1:] - 1]
 
 
@@ -47,7 +47,7 @@ def walk(model: Model, sources: list[list[int]], draw: np.random.Generator, step
     """Steps with hypotheses that fork, die and leave at random, each held against the whole model."""
     with torch.inference_mode():
         ids = torch.tensor([i for s in sources for i in s], dtype=torch.int64)
-        state = start(model, ids, Layout.of([len(s) for s in sources]))
+        state = initial_state(model, ids, Layout.from_lengths([len(s) for s in sources]))
         texts = [[[]] for _ in sources]
         for _ in range(steps):
             new = [[int(draw.integers(3, 60)) for _ in many] for many in texts]
@@ -62,7 +62,7 @@ def walk(model: Model, sources: list[list[int]], draw: np.random.Generator, step
             texts = [[texts[i][p] for p in row] for i, row in zip(alive, parents, strict=True)]
 
 
-@pytest.mark.parametrize("modules", [False, True], ids=["quick", "modules"])
+@pytest.mark.parametrize("modules", [False, True], ids=["fused", "modules"])
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=5)
 @given(seed=st.integers(0, 2**32), sizes=st.lists(st.integers(0, 9), min_size=1, max_size=6))
@@ -74,41 +74,45 @@ def test_any_walk_equals_the_whole_model(kind, modules, seed, sizes):
     sources = [draw.integers(3, 60, n).tolist() for n in sizes]
     with pytest.MonkeyPatch.context() as patch:
         if modules:
-            patch.setattr(states, "refuse", lambda *_: "asked to")
+            patch.setattr(states, "unsupported_reason", lambda *_: "asked to")
         walk(model, sources, draw, 7)
 
 
-def test_the_quick_way_is_taken_unless_somebody_watches():
+def test_the_fused_decoder_is_used_unless_there_are_hooks():
     model = model_of("marian")
     with torch.inference_mode():
-        assert states.refuse(model.decoder, model.head, torch.float32, torch.device("cpu")) is None
-        with without(model, {"decoder.1": [0]}):
-            assert "watches a Core" in states.refuse(model.decoder, model.head, torch.float32, torch.device("cpu"))
-    assert "inference" in states.refuse(model.decoder, model.head, torch.float32, torch.device("cpu"))
+        assert states.unsupported_reason(model.decoder, model.head, torch.float32, torch.device("cpu")) is None
+        with ablate_heads(model, {"decoder.1": [0]}):
+            assert "AttentionCore has forward hooks" in states.unsupported_reason(
+                model.decoder, model.head, torch.float32, torch.device("cpu")
+            )
+    assert "inference" in states.unsupported_reason(model.decoder, model.head, torch.float32, torch.device("cpu"))
 
 
 @pytest.mark.parametrize("kind", TRANSLATORS)
-def test_bfloat16_takes_the_quick_way_too(kind):
+def test_bfloat16_is_fused_too(kind):
     """The same walk in bfloat16: as near as its eight bits allow."""
     import copy
 
     model = copy.deepcopy(model_of(kind)).to(torch.bfloat16)
-    ids, layout = torch.arange(3, 12), Layout.of([4, 5])
+    ids, layout = torch.arange(3, 12), Layout.from_lengths([4, 5])
     rows = torch.tensor([7, 7, 8, 9, 9, 30])
     with torch.inference_mode(), pytest.MonkeyPatch.context() as patch:
         outs = []
-        for quick in (True, False):
-            if not quick:
-                patch.setattr(states, "refuse", lambda *_: "asked to")
-            state = start(model, ids, layout)
+        for fused in (True, False):
+            if not fused:
+                patch.setattr(states, "unsupported_reason", lambda *_: "asked to")
+            state = initial_state(model, ids, layout)
             state.step(torch.tensor([3, 4]))
             state.select(np.array([0, 1]), np.zeros((2, 3), dtype=np.int64))
             outs.append(state.step(rows).float())
     assert (outs[0] - outs[1]).abs().max() < 0.05 * outs[0].abs().max()
 
 
-def test_a_model_that_does_not_write_is_refused():
+def test_a_model_without_decoder_is_refused():
     from clearhead.models import PRESETS
 
     with pytest.raises(ValueError, match="no decoder"):
-        start(build(ModelConfig(encoder=PRESETS["tiny"])), torch.zeros(1, dtype=torch.int64), Layout.of([1]))
+        initial_state(
+            build(ModelConfig(encoder=PRESETS["tiny"])), torch.zeros(1, dtype=torch.int64), Layout.from_lengths([1])
+        )

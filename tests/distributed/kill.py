@@ -14,8 +14,8 @@ from pathlib import Path
 
 import psutil
 
-from clearhead.files import leftovers
-from clearhead.train.prove import _step
+from clearhead.files import stale_temporaries
+from clearhead.train.verify_resume import _step
 
 SIGNALS = {"segfault": signal.SIGSEGV, "abort": signal.SIGABRT, "sigterm": signal.SIGTERM, "hang": signal.SIGSTOP}
 KINDS = ("exit", *SIGNALS)
@@ -92,7 +92,7 @@ def hit(run: Watched, kind: str, chance: random.Random) -> Hit | None:
     moment = chance.choice(["training", "saving"])
     if not run.until(lambda: run.saved() > saved and run.step() >= target):
         return None
-    if moment == "saving" and not run.until(lambda: bool(leftovers(run.folder / "checkpoints"))):
+    if moment == "saving" and not run.until(lambda: bool(stale_temporaries(run.folder / "checkpoints"))):
         return None
     time.sleep(chance.uniform(0.0, 0.02))
     workers = run.workers()

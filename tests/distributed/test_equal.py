@@ -19,8 +19,8 @@ import yaml
 import clearhead
 from clearhead.train import Checkpoints, NotFinite, fit, make_recipe, prepare, train
 from clearhead.train.checkpoint import tensors_of
-from clearhead.train.optimise import make_optimiser
-from clearhead.train.ranks import Ranks, whole
+from clearhead.train.distributed import Distributed, full_tensor
+from clearhead.train.optimizer import make_optimizer
 from clearhead.train.tracking import read_log
 from tests.distributed.tiny import tiny
 from tests.distributed.together import together
@@ -32,23 +32,23 @@ NEAR = 1e-6  # relative; worst seen in this file: 1.7e-7 of a loss, 1.8e-7 of a 
 
 
 def digests(tensors: dict[str, torch.Tensor]) -> dict[str, str]:
-    return {name: hashlib.sha256(whole(t).numpy().tobytes()).hexdigest() for name, t in tensors.items()}
+    return {name: hashlib.sha256(full_tensor(t).numpy().tobytes()).hexdigest() for name, t in tensors.items()}
 
 
-def work(ranks: Ranks, values: dict[str, Any], base: Path, folder: Path) -> list[dict[str, str]]:
+def work(ranks: Distributed, values: dict[str, Any], base: Path, folder: Path) -> list[dict[str, str]]:
     """Train to the end; the tensors before the first step, and after the last."""
     job = prepare(make_recipe(values), base, folder).job(ranks, shown=False)
-    optimiser = make_optimiser(job.model, job.settings.optimiser)
+    optimizer = make_optimizer(job.model, job.settings.optimizer)
     checkpoints = Checkpoints(folder / "checkpoints", 1, ranks)
     before: dict[str, str] = {}
     if newest := checkpoints.newest():
-        checkpoints.restore(newest, job.model, optimiser)
-        before = digests(tensors_of(job.model, optimiser))
+        checkpoints.restore(newest, job.model, optimizer)
+        before = digests(tensors_of(job.model, optimizer))
     fit(job, ranks)
     last = checkpoints.newest()
     assert last is not None
-    checkpoints.restore(last, job.model, optimiser)
-    return [before, digests(tensors_of(job.model, optimiser))]
+    checkpoints.restore(last, job.model, optimizer)
+    return [before, digests(tensors_of(job.model, optimizer))]
 
 
 def begin(values: dict[str, Any], base: Path, name: str) -> Path:
@@ -127,18 +127,18 @@ def test_a_rank_without_sequences_takes_part(tmp_path):
     check_equal(*run_both(values, tmp_path, "few"))
 
 
-def test_parts_of_a_batch_and_recomputed_blocks_change_nothing(tmp_path):
+def test_gradient_accumulation_and_activation_checkpointing_change_nothing(tmp_path):
     plain = tiny(tmp_path, steps=6)
     folder = begin(plain, tmp_path, "plain")
     together(1, work, plain, tmp_path, folder)
-    thrifty = tiny(tmp_path, steps=6, accumulate=2, recompute=True)
+    thrifty = tiny(tmp_path, steps=6, gradient_accumulation=2, activation_checkpointing=True)
     for log in run_both(thrifty, tmp_path, "thrifty"):
         check_equal(records(folder), log)
 
 
 def test_a_recurrent_net_is_trained_in_several_processes(tmp_path):
     values = tiny(tmp_path, steps=6, evaluate_every=3)
-    values["model"] = {"kind": "gru", "width": 16, "hidden": 24, "dropout": 0.0}
+    values["model"] = {"kind": "gru", "width": 16, "hidden_size": 24, "dropout": 0.0}
     check_equal(*run_both(values, tmp_path, "gru"))
 
 
@@ -147,7 +147,7 @@ def test_a_translator_is_trained_and_scored_in_several_processes(tmp_path):
     values["task"] = "translate"
     lines = (tmp_path / "text.txt").read_text().splitlines()
     (tmp_path / "back.txt").write_text("\n".join(" ".join(reversed(line.split())) for line in lines) + "\n")
-    values["data"] = {"train": {"source": "text.txt", "target": "back.txt"}, "hold_out": 8, "max_len": 32}
+    values["data"] = {"train": {"source": "text.txt", "target": "back.txt"}, "validation_rows": 8, "max_len": 32}
     logs = run_both(values, tmp_path, "both")
     check_equal(*logs)
     one, two = ([r["valid_chrf"] for r in log if "valid_chrf" in r] for log in logs)
@@ -164,7 +164,7 @@ def test_bfloat16_products_in_several_processes(tmp_path):
     check_equal(*run_both(values, tmp_path, "short"), near=4e-3)
 
 
-def lose_finiteness(ranks: Ranks, values: dict[str, Any], base: Path, folder: Path) -> tuple[str, bool]:
+def lose_finiteness(ranks: Distributed, values: dict[str, Any], base: Path, folder: Path) -> tuple[str, bool]:
     """The loss of one rank becomes NaN in step 3: what is said, and whether the weights are those of step 2."""
     run = prepare(make_recipe(values), base, folder)
     job = run.job(ranks, shown=False)
@@ -187,7 +187,7 @@ def lose_finiteness(ranks: Ranks, values: dict[str, Any], base: Path, folder: Pa
         message = str(error)
     now = digests(tensors_of(job.model))
     checkpoints = Checkpoints(folder / "checkpoints", 1, ranks)
-    checkpoints.restore(checkpoints.at(2), job.model, make_optimiser(job.model, job.settings.optimiser))
+    checkpoints.restore(checkpoints.at(2), job.model, make_optimizer(job.model, job.settings.optimizer))
     return message, now == digests(tensors_of(job.model))
 
 
@@ -198,7 +198,7 @@ def test_a_loss_that_is_not_finite_on_one_rank_ends_all(tmp_path):
         assert "the loss of step 3 is not finite" in message and unchanged
 
 
-def finish(ranks: Ranks, values: dict[str, Any], base: Path, folder: Path) -> None:
+def finish(ranks: Distributed, values: dict[str, Any], base: Path, folder: Path) -> None:
     train(prepare(make_recipe(values), base, folder), ranks, shown=False)
 
 

@@ -13,9 +13,9 @@ import psutil
 import pytest
 import yaml
 
-from clearhead.train import Run, make_recipe, prepare, train
-from clearhead.train.prove import _compare
-from clearhead.train.ranks import Ranks
+from clearhead.train import TrainingRun, make_recipe, prepare, train
+from clearhead.train.distributed import Distributed
+from clearhead.train.verify_resume import _compare
 from tests.distributed.kill import KINDS, Hit, Watched, command, hit
 from tests.distributed.tiny import tiny
 from tests.distributed.together import together
@@ -26,12 +26,12 @@ FROZEN = 30.0  # seconds within which an attempt ends that has a frozen process
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> Callable[[int], tuple[Path, Run]]:
+def whole(tmp_path_factory) -> Callable[[int], tuple[Path, TrainingRun]]:
     """A run of so many steps that was left alone, made once: its recipe, and the run."""
     base = tmp_path_factory.mktemp("whole")
 
     @cache
-    def make(steps: int) -> tuple[Path, Run]:
+    def make(steps: int) -> tuple[Path, TrainingRun]:
         values = tiny(base, steps=steps, save_every=4, evaluate_every=20, average=3)
         values["model"]["dropout"] = 0.1
         recipe, folder = base / f"{steps}.yaml", base / f"{steps}"
@@ -43,7 +43,7 @@ def whole(tmp_path_factory) -> Callable[[int], tuple[Path, Run]]:
     return make
 
 
-def left_alone(ranks: Ranks, values: dict[str, Any], base: Path, folder: Path) -> None:
+def left_alone(ranks: Distributed, values: dict[str, Any], base: Path, folder: Path) -> None:
     train(prepare(make_recipe(values), base, folder), ranks, shown=False)
 
 
@@ -60,7 +60,7 @@ def begin(whole, tmp_path) -> Callable[[int], Watched]:
     return start
 
 
-def check_end(run: Watched, whole: tuple[Path, Run]) -> None:
+def check_end(run: Watched, whole: tuple[Path, TrainingRun]) -> None:
     """It came to its end, and everything is equal to the bit."""
     assert run.process.wait(180) == 0, run.said()
     _, expected = whole
@@ -72,7 +72,7 @@ def test_a_crash_changes_nothing(begin, whole):
     run = begin(SHORT)
     assert isinstance(hit(run, "segfault", random.Random(1)), Hit), run.said()
     check_end(run, whole(SHORT))
-    assert "was ended by SIGSEGV" in run.said() and "going on from step-" in run.said()
+    assert "was ended by SIGSEGV" in run.said() and "resuming from step-" in run.said()
     assert "Traceback" not in run.said()
 
 
@@ -97,7 +97,7 @@ def test_a_run_that_is_asked_to_stop_leaves_a_checkpoint_and_goes_on(number, beg
     run.process.send_signal(number)
     assert run.process.wait(60) == 128 + number
     assert run.saved() == f"step-{run.step():08d}"
-    assert "a checkpoint is written" in run.said() and "Traceback" not in run.said()
+    assert "a checkpoint is saved" in run.said() and "Traceback" not in run.said()
     run.start()
     check_end(run, whole(LONG))
 

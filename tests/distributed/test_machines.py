@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from clearhead.train import make_recipe, prepare, train
-from clearhead.train.prove import _compare
-from clearhead.train.ranks import Ranks
+from clearhead.train.distributed import Distributed
+from clearhead.train.verify_resume import _compare
 from tests.distributed.kill import Watched
 from tests.distributed.tiny import tiny
 from tests.distributed.together import together
@@ -25,7 +25,7 @@ STEPS = 60
 FROZEN = 60.0  # seconds: to notice it from another machine, and for its own agent to see that it will not leave
 
 
-def left_alone(ranks: Ranks, values: dict[str, Any], base: Path, folder: Path) -> None:
+def left_alone(ranks: Distributed, values: dict[str, Any], base: Path, folder: Path) -> None:
     train(prepare(make_recipe(values), base, folder), ranks, shown=False)
 
 

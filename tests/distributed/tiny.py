@@ -24,8 +24,8 @@ def tiny(folder: Path, **train: Any) -> dict[str, Any]:
     }
     return {
         "task": "language_model",
-        "data": {"train": {"text": "text.txt"}, "hold_out": 60, "max_len": 16},
+        "data": {"train": {"text": "text.txt"}, "validation_rows": 60, "max_len": 16},
         "tokenizer": {"vocab_size": 300},
-        "model": {"width": 16, "num_heads": 2, "num_layers": 2, "hidden": 32, "dropout": 0.0},
+        "model": {"width": 16, "num_heads": 2, "num_layers": 2, "ffn_dim": 32, "dropout": 0.0},
         "train": {**settings, **train},
     }

@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from torch.distributed import TCPStore
 
-from clearhead.train.parallel import joined
+from clearhead.train.sharding import init_distributed
 
 SECONDS = 600  # for everything that ranks do in one test, on a machine that has other work
-PRELOAD = ["clearhead.train.parallel", "torch._dynamo", "torch.distributed.tensor", "tensorboard"]
+PRELOAD = ["clearhead.train.sharding", "torch._dynamo", "torch.distributed.tensor", "tensorboard"]
 
 
 def together(size: int, work: Callable[..., Any], *args: Any) -> list[Any]:
@@ -48,7 +48,7 @@ def _rank(rank: int, size: int, port: int, end: Connection, work: Callable[..., 
     os.environ.update({"MASTER_ADDR": "localhost", "TORCHELASTIC_USE_AGENT_STORE": "True"})
     torch.set_num_threads(1)
     try:
-        with joined() as ranks:
+        with init_distributed() as ranks:
             told = work(ranks, *args)
         end.send((True, told))
     except BaseException:

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 import yaml
 
-from clearhead.train.prove import PRELOAD
 from clearhead.train.tracking import TIMES, read_log
+from clearhead.train.verify_resume import PRELOAD
 
 
 def write(base: Path, values: dict[str, Any]) -> None:
@@ -24,7 +24,7 @@ def write(base: Path, values: dict[str, Any]) -> None:
 def start(base: Path, folder: Path, limit: int | None = None) -> BaseProcess:
     """`clearhead train r.yaml --folder FOLDER`, in `base`; no file may grow beyond `limit` bytes."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([*PRELOAD, "clearhead.cli", "clearhead.train.parallel", "tests.faults.command"])
+    context.set_forkserver_preload([*PRELOAD, "clearhead.cli", "clearhead.train.sharding", "tests.faults.command"])
     process = context.Process(target=_command, args=(str(base), str(folder), limit))
     process.start()
     return process

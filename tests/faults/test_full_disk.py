@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clearhead.files import leftovers
+from clearhead.files import stale_temporaries
 from clearhead.train.checkpoint import Checkpoints, Progress
 from tests.faults.command import equal, start, told, write
 from tests.faults.test_power import read, trained
@@ -61,7 +61,7 @@ def test_every_write_call_of_a_checkpoint_that_finds_the_disk_full(tmp_path, mon
             break
         except (OSError, ValueError) as error:
             said.append(str(error))
-        assert os.listdir(tmp_path) == ["step-00000001"] and leftovers(tmp_path) == []
+        assert os.listdir(tmp_path) == ["step-00000001"] and stale_temporaries(tmp_path) == []
         assert read(checkpoints.at(1)) == good
         Full.failing += 1
     assert len(said) == Full.failing - 1 > 50, "many writes were tried"

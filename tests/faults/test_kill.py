@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from clearhead.train.prove import prove, shortened
+from clearhead.train.verify_resume import prove, shortened
 from tests.train.tiny import recipe, texts
 
 
@@ -21,7 +21,7 @@ def test_a_run_that_is_killed_goes_on_to_the_same_bits(tmp_path, kills, capsys):
         tmp_path,
         kills=kills,
         seed=7,
-        heard=lambda event: begin.append(time.monotonic()),
+        on_progress=lambda event: begin.append(time.monotonic()),
     )
     assert proof.holds, proof.checks
     assert len(proof.kills) == kills

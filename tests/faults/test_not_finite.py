@@ -1,4 +1,4 @@
-"""RELIABILITY 4: NaN and Inf, put anywhere at any step, change no weight and nothing that the optimiser keeps."""
+"""RELIABILITY 4: NaN and Inf, put anywhere at any step, change no weight and nothing that the optimizer keeps."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch import nn
 
-from clearhead.data import Batches
+from clearhead.data import TokenBudgetBatches
 from clearhead.train import NotFinite, fit, loop, prepare
 from clearhead.train.checkpoint import tensors_of
+from clearhead.train.distributed import Distributed
 from clearhead.train.loop import step
-from clearhead.train.ranks import Ranks
 from tests.train.tiny import recipe, texts
 
 TRIALS = 100
@@ -27,8 +27,8 @@ def run(tmp_path_factory):
     return prepare(recipe(steps=6, evaluate_every=100, save_every=100), base, base / "run")
 
 
-def bits(model: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, bytes]:
-    return {name: tensor.numpy().tobytes() for name, tensor in tensors_of(model, optimiser).items()}
+def bits(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, bytes]:
+    return {name: tensor.numpy().tobytes() for name, tensor in tensors_of(model, optimizer).items()}
 
 
 def poisoned(tensor: torch.Tensor, value: float, chance: random.Random) -> torch.Tensor:
@@ -70,12 +70,12 @@ class Poisoned:
         self.before: dict[str, bytes] = {}
         self.where = ""
 
-    def __call__(self, job, optimiser, examples, number, *rest):
+    def __call__(self, job, optimizer, examples, number, *rest):
         if number == self.at:
-            self.optimiser = optimiser
+            self.optimizer = optimizer
             self.where = poison(job.model, *self.poison)
-            self.before = bits(job.model, optimiser)
-        return step(job, optimiser, examples, number, *rest)
+            self.before = bits(job.model, optimizer)
+        return step(job, optimizer, examples, number, *rest)
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -84,16 +84,16 @@ def test_nothing_is_updated_and_step_and_batch_are_told(run, tmp_path, monkeypat
     for trial in range(TRIALS // len(PLACES)):
         at, value = chance.randrange(6), chance.choice([float("nan"), float("inf")])
         (folder := tmp_path / str(trial)).mkdir()
-        job = replace(run.job(Ranks(), shown=False), folder=folder)
+        job = replace(run.job(Distributed(), shown=False), folder=folder)
         poisoning = Poisoned(at, place, value, chance)
         monkeypatch.setattr(loop, "step", poisoning)
         with pytest.raises(NotFinite) as told:
             fit(job)
         case = f"{value} in {place} {poisoning.where} at step {at + 1}"
-        assert bits(job.model, poisoning.optimiser) == poisoning.before, case
-        batches = Batches(job.task.lengths(job.columns), job.settings.batch_tokens, job.seed)
+        assert bits(job.model, poisoning.optimizer) == poisoning.before, case
+        batches = TokenBudgetBatches(job.task.lengths(job.columns), job.settings.batch_tokens, job.seed)
         epoch, i = batches.place(at)
         examples = len(batches.batch(epoch, i))
         says = f"of step {at + 1} is not finite (epoch {epoch}, batch {i}: {examples} examples"
-        assert says in str(told.value) and "nothing was updated" in str(told.value), case
+        assert says in str(told.value) and "no weight was updated" in str(told.value), case
         assert (folder / "log.jsonl").read_bytes().count(b"\n") == at

@@ -11,9 +11,9 @@ from torch import nn
 
 from clearhead.files import atomic
 from clearhead.train.checkpoint import NAME, Checkpoints, Progress
-from clearhead.train.optimise import make_optimiser
-from clearhead.train.recipe import Optimiser
-from clearhead.train.tracking import Records
+from clearhead.train.optimizer import make_optimizer
+from clearhead.train.recipe import OptimizerConfig
+from clearhead.train.tracking import MetricLogger
 from tests.files.powercut import Disk, File, Folder, Tree, recorded
 
 PER_STATE = 25
@@ -22,12 +22,12 @@ PER_STATE = 25
 def trained(steps: int) -> tuple[nn.Module, torch.optim.Optimizer]:
     torch.manual_seed(0)
     model = nn.Linear(3, 2)
-    optimiser = make_optimiser(model, Optimiser())
+    optimizer = make_optimizer(model, OptimizerConfig())
     for _ in range(steps):
         for param in model.parameters():
             param.grad = torch.ones_like(param)
-        optimiser.step()
-    return model, optimiser
+        optimizer.step()
+    return model, optimizer
 
 
 def read(folder: Path) -> Tree:
@@ -47,7 +47,7 @@ def saved(folder: Path, count: int) -> dict[str, Tree]:
     """Train and save step by step; what each checkpoint holds."""
     (folder / "checkpoints").mkdir(exist_ok=True)
     held: dict[str, Tree] = {}
-    with Records(folder, 0, 0, []) as records:
+    with MetricLogger(folder, 0, 0, []) as records:
         for step in range(1, count + 1):
             records.write({"step": step, "loss": 1.0 / step}, {})
             progress = Progress(step=step, log_bytes=records.size())
@@ -106,8 +106,8 @@ def test_the_power_goes_while_checkpoints_are_saved(tmp_path, monkeypatch, capsy
         checkpoints = Checkpoints(tmp_path / str(i) / "checkpoints", 1)
         newest = checkpoints.newest()
         assert newest is not None
-        model, optimiser = trained(0)
-        step = checkpoints.restore(newest, model, optimiser).step
+        model, optimizer = trained(0)
+        step = checkpoints.restore(newest, model, optimizer).step
         assert all(torch.equal(a, b) for a, b in zip(model.parameters(), trained(step)[0].parameters(), strict=True))
     with capsys.disabled():
         print(f"\n{len(found)} states of the disk")

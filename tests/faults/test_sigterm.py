@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from clearhead.files import leftovers
+from clearhead.files import stale_temporaries
 from clearhead.train import Checkpoints
 from tests.faults.command import equal, start, told, write
 from tests.train.tiny import texts, values
@@ -33,7 +33,7 @@ def reached(moment: str, folder: Path, target: int, every: int) -> bool:
         return steps >= target
     if moment == "evaluating":  # a step has been logged that is to be evaluated
         return steps >= target and steps // every > evaluations
-    return (folder / "checkpoints").is_dir() and bool(leftovers(folder / "checkpoints"))
+    return (folder / "checkpoints").is_dir() and bool(stale_temporaries(folder / "checkpoints"))
 
 
 @pytest.mark.parametrize("count", [6, pytest.param(50, marks=pytest.mark.slow)])

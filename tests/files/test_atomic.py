@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from clearhead.files import atomic, leftovers, new_folder, write_atomic, write_manifest
+from clearhead.files import atomic, new_folder, stale_temporaries, write_atomic, write_manifest
 from tests.files.powercut import Tree, recorded
 
 OLD: Tree = {"config.json": b"old config", "weights": b"old" * 100}
@@ -94,10 +94,10 @@ def test_write_atomic_that_fails_leaves_the_old(tmp_path, monkeypatch, name, err
 def test_a_new_folder(tmp_path):
     with new_folder(tmp_path / "model") as folder:
         assert not (tmp_path / "model").exists()
-        assert leftovers(tmp_path) == [folder]
+        assert stale_temporaries(tmp_path) == [folder]
         write(folder, NEW)
     assert read(tmp_path / "model") == NEW
-    assert leftovers(tmp_path) == []
+    assert stale_temporaries(tmp_path) == []
 
 
 def test_an_empty_folder_is_a_free_name(tmp_path):
@@ -144,7 +144,7 @@ def test_files_get_the_permissions_of_the_umask(tmp_path):
 
 
 def test_a_folder_that_holds_something_is_refused(target):
-    with pytest.raises(FileExistsError, match="holds files already: give another name, or allow"), new_folder(target):
+    with pytest.raises(FileExistsError, match="is not empty: give another name, or allow"), new_folder(target):
         pytest.fail("not reached")
     assert read(target) == OLD
 
@@ -157,7 +157,7 @@ def test_a_file_is_refused(tmp_path):
 
 
 def test_a_missing_parent_is_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match="make it first"), new_folder(tmp_path / "no" / "model"):
+    with pytest.raises(FileNotFoundError, match="create it first"), new_folder(tmp_path / "no" / "model"):
         pytest.fail("not reached")
 
 
@@ -171,7 +171,7 @@ def test_a_target_that_is_filled_in_the_meantime_is_left_alone(tmp_path):
     with pytest.raises(OSError, match="not empty"):
         save()
     assert read(tmp_path / "model") == OLD
-    assert leftovers(tmp_path) == []
+    assert stale_temporaries(tmp_path) == []
 
 
 # Errors
@@ -223,7 +223,7 @@ def test_every_call_that_fails_leaves_the_old_or_the_new(system, target, monkeyp
     assert failed == (failing <= calls)
     assert read(target) in (OLD, NEW)
     assert failed or read(target) == NEW
-    assert all(read(p) in (OLD, NEW) for p in leftovers(target.parent)), "a leftover is whole, or gone"
+    assert all(read(p) in (OLD, NEW) for p in stale_temporaries(target.parent)), "a leftover is whole, or gone"
 
 
 def test_two_writers_of_one_name_leave_one_whole_folder(system, target):
@@ -254,7 +254,7 @@ def test_a_killed_process_leaves_a_name_that_is_known(tmp_path, target):
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)])
     assert done.returncode == -signal.SIGKILL
     assert read(target) == OLD
-    (left,) = leftovers(tmp_path)
+    (left,) = stale_temporaries(tmp_path)
     assert left.name.startswith(".model.clearhead-") and left.suffix == ".new"
     with new_folder(target, overwrite=True) as folder:
         write(folder, NEW)

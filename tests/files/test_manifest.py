@@ -11,14 +11,14 @@ import pytest
 
 from clearhead.files import (
     MARKER,
-    Damaged,
-    admit,
-    belongs,
+    IntegrityError,
+    is_marked,
     manifest,
     read_config,
     read_manifest,
     sha256,
     verify,
+    verify_if_marked,
     write_manifest,
 )
 from tests.files.hostile import valid
@@ -41,8 +41,8 @@ def test_a_manifest_is_read_back(folder):
     (folder / "below" / "more" / "x.json").write_text("{}")
     facts = {"task": "classify", "labels": {0: "schön", 10: "b", 2: "c"}, "provenance": {"rate": 1e-3, "steps": (1, 2)}}
     written = write_manifest(folder, facts)
-    assert read_manifest(folder) == written == verify(folder) == admit(folder)
-    assert written.facts == {
+    assert read_manifest(folder) == written == verify(folder) == verify_if_marked(folder)
+    assert written.metadata == {
         "task": "classify",
         "labels": {"0": "schön", "10": "b", "2": "c"},
         "provenance": {"rate": 1e-3, "steps": [1, 2]},
@@ -66,13 +66,13 @@ def test_facts_must_be_json(folder):
 
 
 def test_two_threads_find_the_same(folder, monkeypatch):
-    monkeypatch.setattr(manifest, "TWO_THREADS", 0)
+    monkeypatch.setattr(manifest, "MIN_BYTES_TWO_THREADS", 0)
     before = (folder / "clearhead.json").read_bytes()
     write_manifest(folder, {"task": "encode"})
     assert (folder / "clearhead.json").read_bytes() == before and verify(folder)
     for name in ("vocab.txt", "tokenizer.json"):
         (folder / name).write_text("x")
-    with pytest.raises(Damaged) as caught:
+    with pytest.raises(IntegrityError) as caught:
         verify(folder)
     assert set(caught.value.problems) == {"vocab.txt", "tokenizer.json"}
 
@@ -85,17 +85,17 @@ def test_a_link_outside_is_not_put_into_a_manifest(folder):
 
 def test_the_marker(folder):
     config = read_config(folder)
-    assert belongs(config) and config["clearhead"] == MARKER["clearhead"]
-    assert not belongs({"model_type": "bert"})
+    assert is_marked(config) and config["clearhead"] == MARKER["clearhead"]
+    assert not is_marked({"model_type": "bert"})
 
 
 def test_a_folder_that_never_had_one(tmp_path):
-    assert admit(valid(tmp_path / "model")) is None
+    assert verify_if_marked(valid(tmp_path / "model")) is None
 
 
 def test_a_damaged_folder_is_an_error_that_travels(folder):
     (folder / "vocab.txt").unlink()
-    with pytest.raises(Damaged) as caught:
+    with pytest.raises(IntegrityError) as caught:
         verify(folder)
     again = pickle.loads(pickle.dumps(caught.value))
     assert str(again) == str(caught.value) and again.problems == {"vocab.txt": "is missing"}
@@ -111,13 +111,13 @@ def test_every_problem_is_named_at_once(folder):
     data = bytearray((folder / "model.safetensors").read_bytes())
     data[-1] ^= 1
     (folder / "model.safetensors").write_bytes(data)
-    with pytest.raises(Damaged) as caught:
+    with pytest.raises(IntegrityError) as caught:
         verify(folder)
     assert caught.value.problems == {
-        "vocab.txt": "has 1 bytes where 83 are due",
+        "vocab.txt": "has 1 bytes instead of 83",
         "tokenizer.json": "is missing",
         "added.json": "is not listed in the manifest",
-        "model.safetensors": "was changed: its SHA-256 is another",
+        "model.safetensors": "was changed: its SHA-256 differs",
     }
     assert all(name in str(caught.value) for name in caught.value.problems)
 
@@ -125,7 +125,7 @@ def test_every_problem_is_named_at_once(folder):
 def test_a_great_many_problems_are_counted(folder):
     for i in range(30):
         (folder / f"{i:02d}.json").write_text("{}")
-    with pytest.raises(Damaged, match=r"'19\.json' is not listed in the manifest; 10 more") as caught:
+    with pytest.raises(IntegrityError, match=r"'19\.json' is not listed in the manifest; 10 more") as caught:
         verify(folder)
     assert len(caught.value.problems) == 30
 
@@ -134,7 +134,7 @@ def test_a_great_many_problems_are_counted(folder):
 def test_a_file_that_would_be_read_must_be_listed(folder, name):
     (folder / name).parent.mkdir(exist_ok=True)
     (folder / name).write_text("{}")
-    with pytest.raises(Damaged, match=f"'{name}' is not listed"):
+    with pytest.raises(IntegrityError, match=f"'{name}' is not listed"):
         verify(folder)
 
 
@@ -153,7 +153,7 @@ def test_a_link_to_a_folder_is_not_followed(folder, tmp_path):
     (folder / "link").symlink_to(tmp_path / "other")
     assert verify(folder)
     (folder / "link.json").symlink_to(tmp_path / "other")
-    with pytest.raises(Damaged, match=r"link.json"):
+    with pytest.raises(IntegrityError, match=r"link.json"):
         verify(folder)
 
 
@@ -164,10 +164,10 @@ def test_a_folder_in_the_cache_of_hugging_face(folder, tmp_path):
     shutil.copytree(folder, repository / "blobs")
     for path in folder.iterdir():
         (snapshot / path.name).symlink_to(f"../../blobs/{path.name}")
-    assert admit(snapshot)
+    assert verify_if_marked(snapshot)
     (repository / "blobs" / "vocab.txt").write_text("x")
-    with pytest.raises(Damaged, match=r"vocab.txt"):
-        admit(snapshot)
+    with pytest.raises(IntegrityError, match=r"vocab.txt"):
+        verify_if_marked(snapshot)
 
 
 @pytest.mark.parametrize(
@@ -176,16 +176,16 @@ def test_a_folder_in_the_cache_of_hugging_face(folder, tmp_path):
 )
 def test_every_file_that_is_deleted(folder, name):
     (folder / name).unlink()
-    with pytest.raises(Damaged, match=f"'{name}' is missing"):
-        admit(folder)
+    with pytest.raises(IntegrityError, match=f"'{name}' is missing"):
+        verify_if_marked(folder)
 
 
 def test_without_the_marker_a_manifest_counts_all_the_same(folder):
     config = json.loads((folder / "config.json").read_text())
     del config["clearhead"]
     (folder / "config.json").write_text(json.dumps(config))
-    with pytest.raises(Damaged, match=r"'config.json' has"):
-        admit(folder)
+    with pytest.raises(IntegrityError, match=r"'config.json' has"):
+        verify_if_marked(folder)
 
 
 def flips(folder, step):
@@ -217,8 +217,8 @@ def truncations(folder, step):
 
 def blamed(folder) -> set[str]:
     try:
-        admit(folder)
-    except Damaged as error:
+        verify_if_marked(folder)
+    except IntegrityError as error:
         assert all(name in str(error) for name in error.problems)  # noqa: PT017
         return set(error.problems)
     return set()
@@ -226,21 +226,21 @@ def blamed(folder) -> set[str]:
 
 def test_flipped_bits_here_and_there(folder):
     assert flips(folder, 23) > 800
-    assert admit(folder)
+    assert verify_if_marked(folder)
 
 
 def test_truncations_here_and_there(folder):
     assert truncations(folder, 23) > 800
-    assert admit(folder)
+    assert verify_if_marked(folder)
 
 
 @pytest.mark.slow
 def test_one_bit_of_every_byte(folder):
     assert flips(folder, 1) > 20_000
-    assert admit(folder)
+    assert verify_if_marked(folder)
 
 
 @pytest.mark.slow
 def test_every_truncation(folder):
     assert truncations(folder, 1) > 20_000
-    assert admit(folder)
+    assert verify_if_marked(folder)

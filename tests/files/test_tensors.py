@@ -104,7 +104,7 @@ def test_the_library_alone_would_take_this(tmp_path):
             assert list(file.keys()) == ["a"]
     except SafetensorError:
         pytest.skip("the library refuses it by now")
-    with pytest.raises(ValueError, match=r"tensor 'a' has the shape .* no file holds so much"):
+    with pytest.raises(ValueError, match=r"tensor 'a' has the shape .* it has too many elements"):
         read_header(tmp_path / "x")
 
 
@@ -153,7 +153,7 @@ def test_an_index_that_does_not_agree(shards):
     index({"a": files["a"]})
     assert weight_files(folder) == {"a": files["a"]}  # a file that the index does not name is not read
     (folder / files["a"]).write_bytes(save({n: np.zeros(3) for n in "adefgh"}))
-    with pytest.raises(ValueError, match="holds 'd', 'e', 'f' and 2 more, of which"):
+    with pytest.raises(ValueError, match="holds 'd', 'e', 'f' and 2 more, which"):
         weight_files(folder)
 
 
@@ -164,7 +164,7 @@ def test_shards_must_have_plain_names(shards, name):
     (folder / "below").mkdir()
     (folder / files["a"]).rename(folder / name)
     index(files | {"a": name})
-    with pytest.raises(ValueError, match=r"plain name ending in .safetensors is due"):
+    with pytest.raises(ValueError, match=r"it must be a plain name ending in .safetensors"):
         weight_files(folder)
 
 

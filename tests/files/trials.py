@@ -21,14 +21,14 @@ SECONDS, MEGABYTES = 1.0, 200.0  # worst seen: 0.4 s for 30,001 tensors in a hea
 
 def examine(folder: Path) -> None:
     """What a loader asks of `clearhead.files` before it trusts a folder."""
-    from clearhead.files import admit, inside, read_config, read_json, weight_files
+    from clearhead.files import read_config, read_json, safe_join, verify_if_marked, weight_files
 
-    admit(folder)
+    verify_if_marked(folder)
     read_config(folder)
     weight_files(folder)
     read_json(folder, "tokenizer.json")
     read_json(folder, "tokenizer_config.json")
-    inside(folder, "vocab.txt")
+    safe_join(folder, "vocab.txt")
 
 
 def load(folder: Path) -> None:

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clearhead.attention.drops import LEVELS
+from clearhead.attention.dropout_mask import LEVELS
 from clearhead.layers.dropout import Dropout
 
 

@@ -13,43 +13,43 @@ from clearhead.layers import (
     Block,
     Embedding,
     FeedForward,
-    Gated,
-    Learned,
+    GatedFeedForward,
+    LearnedPositions,
+    RopeScaling,
     Rotary,
-    Sinusoidal,
-    Stretch,
+    SinusoidalPositions,
     T5Relative,
     make_norm,
 )
 
 
 def test_sinusoids_are_the_papers():
-    table = Sinusoidal(50, 8)(Layout.of([50]))
+    table = SinusoidalPositions(50, 8)(Layout.from_lengths([50]))
     for position in (0, 1, 49):
         for i in range(4):
             angle = position / 10_000 ** (2 * i / 8)
             assert table[position, 2 * i] == pytest.approx(math.sin(angle), abs=1e-6)
             assert table[position, 2 * i + 1] == pytest.approx(math.cos(angle), abs=1e-6)
-    halves = Sinusoidal(50, 8, interleaved=False)(Layout.of([50]))
+    halves = SinusoidalPositions(50, 8, interleaved=False)(Layout.from_lengths([50]))
     assert torch.equal(halves, torch.cat([table[:, 0::2], table[:, 1::2]], 1))
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: Sinusoidal(6, 4), lambda: Learned(6, 4, offset=2)], ids=["sinusoidal", "learned"]
+    "make", [lambda: SinusoidalPositions(6, 4), lambda: LearnedPositions(6, 4, offset=2)], ids=["sinusoidal", "learned"]
 )
 def test_positions_follow_starts_and_end_clearly(make):
     positions = make()
-    whole = positions(Layout.of([6]))
-    assert torch.equal(positions(Layout.of([2, 1], starts=[3, 5])), whole[[3, 4, 5]])
+    whole = positions(Layout.from_lengths([6]))
+    assert torch.equal(positions(Layout.from_lengths([2, 1], starts=[3, 5])), whole[[3, 4, 5]])
     with pytest.raises(ValueError, match=r"reaches position 6, but the .* positions end at 5: shorten it to 6 tokens"):
-        positions(Layout.of([1, 7]))
+        positions(Layout.from_lengths([1, 7]))
     with pytest.raises(ValueError, match="reaches position 6"):
-        positions(Layout.of([1], starts=[6]))
+        positions(Layout.from_lengths([1], starts=[6]))
 
 
 def test_learned_offset_reads_later_rows():
-    positions = Learned(4, 3, offset=2)
-    assert torch.equal(positions(Layout.of([2])), positions.table.weight[2:4])
+    positions = LearnedPositions(4, 3, offset=2)
+    assert torch.equal(positions(Layout.from_lengths([2])), positions.table.weight[2:4])
     assert positions.table.num_embeddings == 6
 
 
@@ -100,7 +100,7 @@ def test_t5_buckets(bidirectional):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("activation", list(ACTIVATIONS))
-@pytest.mark.parametrize("kind", [FeedForward, Gated])
+@pytest.mark.parametrize("kind", [FeedForward, GatedFeedForward])
 def test_feedforward_one_pass_or_two(kind, activation, dtype):
     """Inference fuses the activation into the product; training does not; both are the formula."""
     layer = kind(16, 32, activation=activation).to(dtype).eval()
@@ -108,7 +108,7 @@ def test_feedforward_one_pass_or_two(kind, activation, dtype):
     act = ACTIVATIONS[activation]
     exact = {n: (p.double(), x.double()) for n, p in layer.named_parameters()}
     up = F.linear(x.double(), exact["up.weight"][0], exact["up.bias"][0] if "up.bias" in exact else None)
-    gate = F.linear(x.double(), exact["gate.weight"][0]) if kind is Gated else None
+    gate = F.linear(x.double(), exact["gate.weight"][0]) if kind is GatedFeedForward else None
     inner = act(up) if gate is None else act(gate) * up
     want = F.linear(inner, exact["down.weight"][0], exact["down.bias"][0] if "down.bias" in exact else None)
     tolerance = 1e-6 if dtype == torch.float32 else 2e-2
@@ -126,7 +126,7 @@ def test_a_watched_layer_is_really_called():
 
 
 def test_pooling():
-    layout = Layout.of([2, 0, 3])
+    layout = Layout.from_lengths([2, 0, 3])
     x = torch.tensor([[1.0, -5], [3, 2], [4, 4], [0, 9], [-1, 2]])
     assert POOLINGS["first"](x, layout).tolist() == [[1, -5], [0, 0], [4, 4]]
     assert POOLINGS["mean"](x, layout).tolist() == [[2, -1.5], [0, 0], [1, 5]]
@@ -138,19 +138,19 @@ def test_pooling():
 def test_pooling_runs_backward_on_anything(name):
     for lengths in ([3, 1, 4], [], [0, 0], [5]):
         x = torch.randn(sum(lengths), 2, requires_grad=True)
-        out = POOLINGS[name](x, Layout.of(lengths))
+        out = POOLINGS[name](x, Layout.from_lengths(lengths))
         assert out.shape == (len(lengths), 2)
         (grad,) = torch.autograd.grad(out.sum(), x)
         assert grad.shape == x.shape
     last = torch.zeros(3, 2, requires_grad=True)
-    POOLINGS["first"](last, Layout.of([3, 0])).sum().backward()
+    POOLINGS["first"](last, Layout.from_lengths([3, 0])).sum().backward()
     assert last.grad is not None and last.grad.tolist() == [[1, 1], [0, 0], [0, 0]]
 
 
 def test_embedding_adds_its_parts():
     tokens, segments = nn.Embedding(10, 4), nn.Embedding(2, 4)
-    layer = Embedding(tokens, positions=Learned(5, 4), segments=segments, norm=nn.LayerNorm(4), scaled=True)
-    layout, ids, kinds = Layout.of([2, 3]), torch.tensor([1, 2, 3, 4, 5]), torch.tensor([0, 1, 0, 0, 1])
+    layer = Embedding(tokens, positions=LearnedPositions(5, 4), segments=segments, norm=nn.LayerNorm(4), scale=True)
+    layout, ids, kinds = Layout.from_lengths([2, 3]), torch.tensor([1, 2, 3, 4, 5]), torch.tensor([0, 1, 0, 0, 1])
     want = tokens(ids) * 2 + layer.positions(layout) + segments(kinds)
     torch.testing.assert_close(layer(ids, layout, kinds), layer.norm(want))
     torch.testing.assert_close(layer(ids, layout), layer(ids, layout, torch.zeros(5, dtype=torch.long)))
@@ -167,15 +167,15 @@ def test_names_that_are_not_there():
         make_norm("batch", 4, 1e-5)
     from clearhead.attention import MultiHead
 
-    with pytest.raises(ValueError, match="1 norms: a block needs one for each of its 2 parts"):
+    with pytest.raises(ValueError, match="1 norms: a block needs one for each of its 2 sublayers"):
         Block(MultiHead(4, 2), FeedForward(4, 8), [nn.LayerNorm(4)])
 
 
 def test_stretched_rotary():
     """Linear: all frequencies divided. Llama 3.1: fast ones stay, slow ones are divided, a smooth step between."""
     plain = Rotary(64, 16).frequencies
-    assert torch.equal(Rotary(64, 16, stretch=Stretch(4.0)).frequencies, plain / 4)
-    found = Rotary(64, 16, stretch=Stretch(8.0, 1.0, 4.0, 100)).frequencies
+    assert torch.equal(Rotary(64, 16, scaling=RopeScaling(4.0)).frequencies, plain / 4)
+    found = Rotary(64, 16, scaling=RopeScaling(8.0, 1.0, 4.0, 100)).frequencies
     turns = plain * 100 / (2 * math.pi)
     assert torch.equal(found[turns >= 4], plain[turns >= 4])
     torch.testing.assert_close(found[turns <= 1], plain[turns <= 1] / 8)
@@ -184,8 +184,8 @@ def test_stretched_rotary():
 
 
 def test_narrow_embeddings_are_widened():
-    embedding = Embedding(nn.Embedding(9, 4), widen=nn.Linear(4, 10))
-    assert embedding(torch.tensor([1, 2]), Layout.of([2])).shape == (2, 10)
+    embedding = Embedding(nn.Embedding(9, 4), projection=nn.Linear(4, 10))
+    assert embedding(torch.tensor([1, 2]), Layout.from_lengths([2])).shape == (2, 10)
 
 
 def test_norms_without_bias():
@@ -196,12 +196,12 @@ def test_norms_without_bias():
 
 
 def test_first_and_last():
-    x, layout = torch.arange(6.0).unsqueeze(1), Layout.of([2, 0, 4])
+    x, layout = torch.arange(6.0).unsqueeze(1), Layout.from_lengths([2, 0, 4])
     assert POOLINGS["first"](x, layout).flatten().tolist() == [0, 0, 2]
     assert POOLINGS["last"](x, layout).flatten().tolist() == [1, 0, 5]
-    assert POOLINGS["last"](x[:0], Layout.of([0, 0])).tolist() == [[0.0], [0.0]]
+    assert POOLINGS["last"](x[:0], Layout.from_lengths([0, 0])).tolist() == [[0.0], [0.0]]
 
 
 def test_a_table_too_large_is_refused():
     with pytest.raises(ValueError, match="lower max_len"):
-        Sinusoidal(2**22, 512)
+        SinusoidalPositions(2**22, 512)

@@ -12,7 +12,7 @@ from torch import nn
 
 from clearhead.attention import Layout
 from clearhead.layers import POOLINGS, Recurrent
-from clearhead.layers.recurrent import Steps, gru, lstm, reorder, rnn
+from clearhead.layers.recurrent import PackedOrder, gru, lstm, reorder, rnn
 
 KINDS = ("rnn", "lstm", "gru")
 
@@ -39,7 +39,7 @@ def test_one_step_of_an_rnn_by_hand():
             getattr(layer.net, f"{name}_l0").copy_(torch.tensor(value))
     x, before = torch.tensor([[1.0, 0.5]]), torch.tensor([[[0.25]]])
     want = math.tanh(0.5 * 1.0 - 1.0 * 0.5 + 0.1 + 2.0 * 0.25 + 0.2)  # tanh(0.8)
-    out, (after,) = layer(x, Layout.of([1]), (before,))
+    out, (after,) = layer(x, Layout.from_lengths([1]), (before,))
     assert out.item() == pytest.approx(want, abs=1e-6)
     assert after.item() == pytest.approx(want, abs=1e-6)
     assert rnn(torch.tensor([[0.1]]), torch.tensor([[0.7]]), before[0])[0].item() == pytest.approx(want, abs=1e-6)
@@ -59,7 +59,7 @@ def test_one_step_of_an_lstm_by_hand():
             getattr(layer.net, f"{name}_l0").copy_(column.view_as(getattr(layer.net, f"{name}_l0")))
         layer.net.bias_hh_l0.zero_()
     before = torch.tensor([[[h]]]), torch.tensor([[[c]]])
-    out, (after, cells) = layer(torch.tensor([[x]]), Layout.of([1]), before)
+    out, (after, cells) = layer(torch.tensor([[x]]), Layout.from_lengths([1]), before)
     assert out.item() == after.item() == pytest.approx(want, abs=1e-6)
     assert cells.item() == pytest.approx(cell, abs=1e-6)
     said = torch.tensor([[say[gate] for gate in "ifgo"]])
@@ -81,7 +81,7 @@ def test_one_step_of_a_gru_by_hand():
 def test_each_sequence_is_what_torch_makes_of_it_alone(kind, both):
     """Output and last states, in a batch with sequences that are empty, and in whichever order."""
     layer = net(kind, both=both)
-    layout = Layout.of([3, 0, 7, 1, 7])
+    layout = Layout.from_lengths([3, 0, 7, 1, 7])
     x = torch.randn(layout.num_tokens, 3, dtype=torch.float64)
     out, last = layer(x, layout)
     assert out.shape == (18, layer.output_width) and layer.output_width == (8 if both else 4)
@@ -99,13 +99,13 @@ def test_each_sequence_is_what_torch_makes_of_it_alone(kind, both):
 def test_states_carry_on(kind):
     """A batch in two halves, the second from the states of the first, is the batch at once."""
     layer, lengths, cuts = net(kind), [5, 2, 0, 4], [2, 2, 0, 0]
-    layout = Layout.of(lengths)
+    layout = Layout.from_lengths(lengths)
     x = torch.randn(11, 3, dtype=torch.float64)
     whole, ended = layer(x, layout)
     first = torch.cat([part[:cut] for part, cut in zip(layout.split(x), cuts, strict=True)])
     rest = torch.cat([part[cut:] for part, cut in zip(layout.split(x), cuts, strict=True)])
-    _, states = layer(first, Layout.of(cuts))
-    left = Layout.of([n - cut for n, cut in zip(lengths, cuts, strict=True)])
+    _, states = layer(first, Layout.from_lengths(cuts))
+    left = Layout.from_lengths([n - cut for n, cut in zip(lengths, cuts, strict=True)])
     out, states = layer(rest, left, states)
     for mine, all_of, cut in zip(left.split(out), layout.split(whole), cuts, strict=True):
         torch.testing.assert_close(mine, all_of[cut:], atol=1e-12, rtol=0)
@@ -121,7 +121,7 @@ def test_states_carry_on(kind):
 )
 def test_the_formulas_step_by_step_are_the_net(kind, layers, lengths, fed):
     """Also where a part of the input is shared out for all steps at once."""
-    layer, layout = net(kind, layers=layers), Layout.of(lengths)
+    layer, layout = net(kind, layers=layers), Layout.from_lengths(lengths)
     x = torch.randn(layout.num_tokens, 3, dtype=torch.float64)
     want, _ = layer(x, layout)
     cells = layer.cells(fed) if fed else layer.cells()
@@ -137,7 +137,7 @@ def test_the_formulas_step_by_step_are_the_net(kind, layers, lengths, fed):
 @pytest.mark.parametrize("both", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_are_those_of_one_sequence_after_another(kind, both):
-    layer, layout = net(kind, both=both), Layout.of([2, 5, 0, 1])
+    layer, layout = net(kind, both=both), Layout.from_lengths([2, 5, 0, 1])
     x = torch.randn(8, 3, dtype=torch.float64, requires_grad=True)
     weights = torch.randn(8, layer.output_width, dtype=torch.float64)
     (layer(x, layout)[0] * weights).sum().backward()
@@ -153,7 +153,7 @@ def test_gradients_are_those_of_one_sequence_after_another(kind, both):
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_through_states(kind):
     """Checked against differences, through the first states and out of the last."""
-    layer, layout = net(kind, width=2, layers=1), Layout.of([1, 3, 0])
+    layer, layout = net(kind, width=2, layers=1), Layout.from_lengths([1, 3, 0])
     x = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
     states = tuple(torch.randn_like(s).requires_grad_() for s in layer.zeros(3))
 
@@ -173,9 +173,9 @@ def test_reordering_is_undone_by_its_gradient():
 
 
 def test_the_order_of_steps_is_made_once():
-    layout = Layout.of([1, 4, 0, 4])
-    steps = Steps.of(layout)
-    assert Steps.of(layout) is steps
+    layout = Layout.from_lengths([1, 4, 0, 4])
+    steps = PackedOrder.of(layout)
+    assert PackedOrder.of(layout) is steps
     assert steps.order.tolist() == [1, 3, 0, 2] and steps.alive.tolist() == [3, 2, 2, 2]
     assert torch.equal(steps.rows[steps.back], torch.arange(9))
     assert torch.equal(steps.order[steps.rank], torch.arange(4))
@@ -186,7 +186,7 @@ def test_the_order_of_steps_is_made_once():
 def test_no_token_at_all(kind, lengths):
     layer = net(kind, both=True)
     x = torch.zeros(0, 3, dtype=torch.float64, requires_grad=True)
-    out, states = layer(x, Layout.of(lengths))
+    out, states = layer(x, Layout.from_lengths(lengths))
     assert out.shape == (0, 8) and all(s.shape == (len(lengths), 4, 4) for s in states)
     out.sum().backward()
     assert all(p.grad is not None and not p.grad.any() for p in layer.parameters())
@@ -196,7 +196,7 @@ def test_no_token_at_all(kind, lengths):
 def test_autocast_and_bfloat16(kind):
     """Products in bfloat16, from inputs and states of either kind; a bfloat16 net stays one."""
     layer = net(kind, dtype=torch.float32)
-    layout = Layout.of([4, 2])
+    layout = Layout.from_lengths([4, 2])
     x = torch.randn(6, 3)
     want, _ = layer(x, layout)
     for given_ in (x, x.bfloat16()):
@@ -211,7 +211,7 @@ def test_autocast_and_bfloat16(kind):
 
 
 def test_dropout_is_between_layers_and_only_while_training():
-    layer, layout, x = net("gru", dropout=0.5), Layout.of([6]), torch.randn(6, 3, dtype=torch.float64)
+    layer, layout, x = net("gru", dropout=0.5), Layout.from_lengths([6]), torch.randn(6, 3, dtype=torch.float64)
     assert not torch.equal(layer(x, layout)[0], layer(x, layout)[0])
     assert layer.cells().dropout == 0.5
     layer.eval()
@@ -224,18 +224,18 @@ def test_dropout_is_between_layers_and_only_while_training():
 def test_what_cannot_be():
     with pytest.raises(ValueError, match="there is no recurrent net 'sru': choose rnn, lstm, gru"):
         Recurrent("sru", 3, 4)
-    with pytest.raises(ValueError, match="cannot go step by step"):
+    with pytest.raises(ValueError, match="cannot run step by step"):
         net("gru", both=True).cells()
 
 
 def test_the_two_ends_of_what_was_read():
     """What a bidirectional net knows after reading all: forward at the last token, backward at the first."""
     layer = net("gru", layers=1, both=True)
-    layout = Layout.of([3, 0, 1])
+    layout = Layout.from_lengths([3, 0, 1])
     out, (last,) = layer(torch.randn(4, 3, dtype=torch.float64), layout)
     pooled = POOLINGS["ends"](out, layout)
     assert torch.equal(pooled[[0, 2]], last[[0, 2]].flatten(1)) and not pooled[1].any()
-    with pytest.raises(ValueError, match="width 3 have no two halves"):
+    with pytest.raises(ValueError, match="width 3 cannot be halved"):
         POOLINGS["ends"](torch.randn(4, 3), layout)
 
 

@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from clearhead.attention import Layout, look
+from clearhead.attention import Layout
+from clearhead.attention.capture import look
 from clearhead.models import TransformerConfig, build_encoder_decoder
 
-CONFIG = TransformerConfig(vocab_size=60, width=32, num_layers=2, num_heads=4, hidden=48, dropout=0.0)
+CONFIG = TransformerConfig(vocab_size=60, width=32, num_layers=2, num_heads=4, ffn_dim=48, dropout=0.0)
 
 
 class Counter:
@@ -29,8 +30,8 @@ def batches(count):
         source = torch.randint(1, 50, (n,), generator=generator).tolist()
         target = torch.randint(1, 40, (n,), generator=generator).tolist()
         yield (
-            torch.randint(60, (sum(source),), generator=generator), Layout.of(source),
-            torch.randint(60, (sum(target),), generator=generator), Layout.of(target),
+            torch.randint(60, (sum(source),), generator=generator), Layout.from_lengths(source),
+            torch.randint(60, (sum(target),), generator=generator), Layout.from_lengths(target),
         )  # fmt: skip
 
 

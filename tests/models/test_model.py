@@ -7,17 +7,18 @@ from dataclasses import replace
 import pytest
 import torch
 
-from clearhead.attention import Cache, Causal, Layout, Window, look
+from clearhead.attention import Causal, KVCache, Layout, Window
+from clearhead.attention.capture import look
 from clearhead.models import HeadConfig, ModelConfig, TransformerConfig, build, build_decoder, build_encoder
 
-CONFIG = TransformerConfig(vocab_size=40, width=16, num_layers=4, num_heads=2, hidden=24, dropout=0.0, max_len=64)
+CONFIG = TransformerConfig(vocab_size=40, width=16, num_layers=4, num_heads=2, ffn_dim=24, dropout=0.0, max_len=64)
 
 
 def test_layers_that_share_weights():
     model = build_encoder(replace(CONFIG, num_groups=2))
     assert [next(i for i, b in enumerate(model.blocks) if b is block) for block in model.blocks] == [0, 0, 2, 2]
     with look(model) as seen:
-        model(torch.randint(40, (9,)), Layout.of([4, 5]))
+        model(torch.randint(40, (9,)), Layout.from_lengths([4, 5]))
     assert list(seen) == ["0", "1", "2", "3"]
     assert not torch.equal(seen["0"].head(0), seen["1"].head(0))
     with pytest.raises(ValueError, match="5 groups of layers, but only 4 layers"):
@@ -27,7 +28,7 @@ def test_layers_that_share_weights():
 def test_local_layers_see_near_tokens_alone():
     """A change beyond the window reaches a token only through the layers that see everything."""
     local = replace(CONFIG, num_layers=1, window=(1, 1), local_layers=(0,), positions="rotary")
-    model, layout, ids = build_encoder(local).eval(), Layout.of([9]), torch.randint(1, 40, (9,))
+    model, layout, ids = build_encoder(local).eval(), Layout.from_lengths([9]), torch.randint(1, 40, (9,))
     changed = ids.clone()
     changed[8] = 0
     with torch.no_grad():
@@ -44,7 +45,7 @@ def test_local_layers_turn_by_their_own_base():
     one = build_encoder(replace(a, rotary_base=500.0, local_rotary_base=10.0)).eval()
     torch.manual_seed(0)
     two = build_encoder(replace(a, rotary_base=10.0)).eval()
-    ids, layout = torch.randint(40, (9,)), Layout.of([9])
+    ids, layout = torch.randint(40, (9,)), Layout.from_lengths([9])
     with torch.no_grad():
         assert torch.equal(one(ids, layout), two(ids, layout))
 
@@ -53,11 +54,11 @@ def test_a_sliding_window_with_a_cache():
     """Token by token through the cache is the whole at once."""
     config = replace(CONFIG, window=(2, 0), local_layers=(1, 3), positions="rotary")
     model = build_decoder(config).eval()
-    ids, layout = torch.randint(40, (12,)), Layout.of([12])
+    ids, layout = torch.randint(40, (12,)), Layout.from_lengths([12])
     with torch.no_grad():
         whole = model(ids, layout)
-        cache = Cache(config.cache(), 1)
-        steps = [model(ids[i : i + 1], cache.extend(Layout.of([1])), cache=cache) for i in range(12)]
+        cache = KVCache(config.num_layers, 1)
+        steps = [model(ids[i : i + 1], cache.extend(Layout.from_lengths([1])), cache=cache) for i in range(12)]
         torch.testing.assert_close(torch.cat(steps), whole, atol=1e-5, rtol=0)
         by_mask = model(ids, layout, mask=Causal() & Window(2, 0))
     assert not torch.allclose(whole, by_mask), "only two of the four layers are local"
@@ -66,16 +67,16 @@ def test_a_sliding_window_with_a_cache():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"width": 0}, "width is 0: it must be a whole number of at least 1"),
+        ({"width": 0}, "width is 0: it must be an integer from 1"),
         ({"num_layers": 10**9}, "num_layers is 1000000000"),
         ({"num_heads": "2"}, "num_heads is '2'"),
         ({"vocab_size": True}, "vocab_size is True"),
         ({"norm_eps": "x"}, "norm_eps is 'x'"),
         ({"norm_eps": float("nan")}, "norm_eps is nan"),
-        ({"gated": 1}, "gated is 1: it is true or false"),
+        ({"gated": 1}, "gated is 1: it must be true or false"),
         ({"dropout": 1.0}, "dropout is 1.0"),
         ({"positions": "up"}, "there are no 'up' positions"),
-        ({"window": (1, 1)}, "local_layers and window go together"),
+        ({"window": (1, 1)}, "local_layers and window must be given together"),
     ],
 )
 def test_sizes_that_cannot_be(changes, words):
@@ -84,13 +85,13 @@ def test_sizes_that_cannot_be(changes, words):
 
 
 def test_heads():
-    layout, ids = Layout.of([3, 5]), torch.randint(40, (8,))
+    layout, ids = Layout.from_lengths([3, 5]), torch.randint(40, (8,))
     for kind, shape in (("vocabulary", (8, 40)), ("sequence", (2, 3)), ("token", (8, 3)), ("pooler", (2, 16))):
         labels = ("a", "b", "c") if kind in ("sequence", "token") else ()
         head = HeadConfig(kind=kind, width=16, vocab_size=40, labels=labels)
         model = build(ModelConfig(encoder=CONFIG, head=head))
         assert model(ids, layout).shape == shape
-        assert model.states(ids, layout).shape == (8, 16)
+        assert model.hidden_states(ids, layout).shape == (8, 16)
     words, follows = build(
         ModelConfig(encoder=CONFIG, head=HeadConfig(kind="pretraining", width=16, vocab_size=40))
     )(ids, layout)  # fmt: skip
@@ -102,6 +103,6 @@ def test_heads():
 def test_an_encoder_decoder_wants_a_target():
     model = build(ModelConfig(encoder=CONFIG, decoder=CONFIG))
     with pytest.raises(ValueError, match="give `target` and `target_layout` too"):
-        model(torch.zeros(3, dtype=torch.int64), Layout.of([3]))
-    with pytest.raises(ValueError, match="give one or both"):
+        model(torch.zeros(3, dtype=torch.int64), Layout.from_lengths([3]))
+    with pytest.raises(ValueError, match="none was given"):
         ModelConfig()

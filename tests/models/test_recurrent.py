@@ -10,7 +10,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clearhead.attention import Cache, CacheConfig, Layout, look, without
+from clearhead.attention import KVCache, Layout, ablate_heads
+from clearhead.attention.capture import look
 from clearhead.models import (
     HeadConfig,
     ModelConfig,
@@ -24,16 +25,18 @@ from clearhead.models import (
 KINDS = ("rnn", "lstm", "gru")
 FORMS = [("none", False), *((a, f) for a in ("additive", "dot", "general") for f in (False, True))]
 ATTENDING = FORMS[1:]
-ENCODER = RecurrentConfig(vocab_size=20, width=6, hidden=5, bidirectional=True, dropout=0.0)
-DECODER = RecurrentConfig(vocab_size=20, width=6, hidden=10, dropout=0.0)
+ENCODER = RecurrentConfig(vocab_size=20, width=6, hidden_size=5, bidirectional=True, dropout=0.0)
+DECODER = RecurrentConfig(vocab_size=20, width=6, hidden_size=10, dropout=0.0)
 
 
 def translator(kind="gru", attention="additive", feed=False, layers=1, *, both=True, dtype=torch.float64, seed=0):
     """A small encoder-decoder with weights large enough to matter."""
     torch.manual_seed(seed)
     hidden = 10 if attention == "dot" else 7
-    encoder = replace(ENCODER, kind=kind, num_layers=layers, bidirectional=both, hidden=5 if both else 10)
-    decoder = replace(DECODER, kind=kind, num_layers=layers, attention=attention, feed=feed, hidden=hidden)
+    encoder = replace(ENCODER, kind=kind, num_layers=layers, bidirectional=both, hidden_size=5 if both else 10)
+    decoder = replace(
+        DECODER, kind=kind, num_layers=layers, attention=attention, input_feeding=feed, hidden_size=hidden
+    )
     head = HeadConfig(kind="vocabulary", width=6, vocab_size=20)
     model = build(ModelConfig(encoder=encoder, decoder=decoder, head=head)).to(dtype).eval()
     with torch.no_grad():
@@ -44,7 +47,7 @@ def translator(kind="gru", attention="additive", feed=False, layers=1, *, both=T
 
 def batch(source, target, seed=0):
     torch.manual_seed(seed)
-    a, b = Layout.of(source), Layout.of(target)
+    a, b = Layout.from_lengths(source), Layout.from_lengths(target)
     return torch.randint(20, (a.num_tokens,)), a, torch.randint(20, (b.num_tokens,)), b
 
 
@@ -52,11 +55,11 @@ def by_steps(decoder, ids, layout, memory, memory_layout):
     """The same as the decoder's forward, one token of every sequence at a time."""
     empty = decoder.start is None
     states = decoder.begin_empty(layout.num_sequences) if empty else decoder.begin(memory, memory_layout)
-    out = [[] for _ in layout.sizes]
+    out = [[] for _ in layout.host_lengths]
     for t in range(layout.max_len):
-        running = [i for i, n in enumerate(layout.sizes) if n > t]
+        running = [i for i, n in enumerate(layout.host_lengths) if n > t]
         tokens = torch.stack([ids[int(layout.offsets[i]) + t] for i in running])
-        rows = Layout.of([int(n > t) for n in layout.sizes])
+        rows = Layout.from_lengths([int(n > t) for n in layout.host_lengths])
         x, new = decoder.step(tokens, tuple(s[running] for s in states), memory, memory_layout, rows)
         states = tuple(s.index_copy(0, torch.tensor(running), n) for s, n in zip(states, new, strict=True))
         for i, row in zip(running, x, strict=True):
@@ -74,8 +77,8 @@ def test_roles():
     words = HeadConfig(kind="vocabulary", width=6, vocab_size=20)
     assert build(ModelConfig(decoder=DECODER, head=words))(ids, layout).shape == (8, 20)
     assert translator(dtype=torch.float32)(ids, layout, target, target_layout).shape == (6, 20)
-    assert build(ModelConfig(encoder=ENCODER)).states(ids, layout).shape == (8, 10)
-    assert build(ModelConfig(decoder=replace(DECODER, hidden=6))).decoder.blocks[0].output is None
+    assert build(ModelConfig(encoder=ENCODER)).hidden_states(ids, layout).shape == (8, 10)
+    assert build(ModelConfig(decoder=replace(DECODER, hidden_size=6))).decoder.blocks[0].output is None
 
 
 @settings(max_examples=60)
@@ -95,7 +98,7 @@ def test_whole_is_step_by_step(kind, form, layers, both, sizes, remembered):
     with torch.no_grad():
         memory = model.encoder(ids, source)
         whole = model.decoder(target, layout, memory=memory, memory_layout=source)
-        held = model.decoder.remember(memory) if remembered else memory
+        held = model.decoder.cache_keys(memory) if remembered else memory
         assert held.shape[0] == source.num_tokens
         torch.testing.assert_close(by_steps(model.decoder, target, layout, held, source), whole, atol=1e-5, rtol=0)
         again = model.decoder(target, layout, memory=held, memory_layout=source)
@@ -121,10 +124,14 @@ def test_hypotheses_of_one_sentence_are_neighbours(attention, feed):
     with torch.no_grad():
         memory = model.encoder(ids, source)
         states = tuple(torch.randn_like(s[owners]) for s in model.decoder.begin(memory, source))
-        x, new = model.decoder.step(tokens, states, memory, source, Layout.of([3, 0, 2]))
+        x, new = model.decoder.step(tokens, states, memory, source, Layout.from_lengths([3, 0, 2]))
         for row, owner in enumerate(owners):
             one = slice(row, row + 1)
-            mine = memory[source.rows(owner)], Layout.of([source.sizes[owner]]), Layout.of([1])
+            mine = (
+                memory[source.rows(owner)],
+                Layout.from_lengths([source.host_lengths[owner]]),
+                Layout.from_lengths([1]),
+            )
             alone, after = model.decoder.step(tokens[one], tuple(s[one] for s in states), *mine)
             torch.testing.assert_close(x[one], alone, atol=1e-12, rtol=0)
             for a, b in zip(new, after, strict=True):
@@ -139,7 +146,7 @@ def test_a_batch_is_its_sequences_one_by_one(kind, attention, feed):
     with torch.no_grad():
         together = layout.split(model(ids, source, target, layout))
         for i, part in enumerate(together):
-            sizes = Layout.of([source.sizes[i]]), Layout.of([layout.sizes[i]])
+            sizes = Layout.from_lengths([source.host_lengths[i]]), Layout.from_lengths([layout.host_lengths[i]])
             alone = model(ids[source.rows(i)], sizes[0], target[layout.rows(i)], sizes[1])
             torch.testing.assert_close(part, alone, atol=1e-12, rtol=0)
 
@@ -206,10 +213,10 @@ def test_the_first_state_by_hand():
 
 def by_hand(model, ids, target):
     """One sentence through a decoder with feeding, from its parameters alone: outputs (T, D) and weights (T, S)."""
-    memory = model.encoder(ids, Layout.of([len(ids)]))
+    memory = model.encoder(ids, Layout.from_lengths([len(ids)]))
     decoder, block = model.decoder, model.decoder.blocks[0]
     score, net = block.cross.core.score, block.recurrent.net
-    (state,) = decoder.begin(memory, Layout.of([len(ids)]))
+    (state,) = decoder.begin(memory, Layout.from_lengths([len(ids)]))
     state = state[0, 0]
     rates = {
         "Additive": lambda s, h: torch.tanh(s @ score.query[0] + h @ score.key[0]) @ score.weight[0],
@@ -239,7 +246,7 @@ def test_feeding_by_hand(attention):
     model = translator("gru", attention, True)
     ids, source, target, layout = batch([5, 3], [4, 6])
     with torch.no_grad(), look(model) as seen:
-        got = model.states(ids, source, target, layout)
+        got = model.hidden_states(ids, source, target, layout)
     assert list(seen) == ["decoder.0.cross"] and len(seen.calls("decoder.0.cross")) == 1
     for i in range(2):
         outputs, weights = by_hand(model, ids[source.rows(i)], target[layout.rows(i)])
@@ -253,16 +260,16 @@ def test_looking(kind, attention, feed):
     """Every row of weights sums to 1, what they gather is in the output, and looking changes nothing."""
     model = translator(kind, attention, feed)
     ids, source, target, layout = batch([4, 2, 5], [3, 6, 0])
-    want = model.states(ids, source, target, layout)
+    want = model.hidden_states(ids, source, target, layout)
     with look(model, kinds=["cross"]) as seen:
-        assert torch.equal(model.states(ids, source, target, layout), want)
+        assert torch.equal(model.hidden_states(ids, source, target, layout), want)
     view = seen["decoder.0.cross"]
     memory = model.encoder(ids, source)
     block = model.decoder.blocks[0]
     for i in range(2):
         weights = view.head(0, i)
-        assert weights.shape == (layout.sizes[i], source.sizes[i])
-        torch.testing.assert_close(weights.sum(1), torch.ones(layout.sizes[i], dtype=torch.float64))
+        assert weights.shape == (layout.host_lengths[i], source.host_lengths[i])
+        torch.testing.assert_close(weights.sum(1), torch.ones(layout.host_lengths[i], dtype=torch.float64))
         context = weights @ memory[source.rows(i)]
         part = torch.linalg.norm(block.cross.output.weight[:, :10] @ memory[source.rows(i)].T, dim=0)
         torch.testing.assert_close(view.norms(0, i), part)
@@ -284,14 +291,14 @@ def test_without_attention_the_context_is_zero(attention, feed):
     changed[1] += 1.0  # between the ends of the first source
     with torch.no_grad():
         want = model.decoder(target, layout, memory=memory, memory_layout=source)
-        with without(model, {"decoder.0.cross": "all"}):
+        with ablate_heads(model, {"decoder.0.cross": "all"}):
             off = model.decoder(target, layout, memory=memory, memory_layout=source)
             still = model.decoder(target, layout, memory=changed, memory_layout=source)
             steps = by_steps(model.decoder, target, layout, memory, source)
         assert torch.equal(model.decoder(target, layout, memory=memory, memory_layout=source), want)
     assert not torch.allclose(off, want) and torch.equal(off, still)
     torch.testing.assert_close(off, steps, atol=1e-12, rtol=0)
-    with look(model) as seen, without(model, {"decoder.0.cross": [0]}):
+    with look(model) as seen, ablate_heads(model, {"decoder.0.cross": [0]}):
         model.decoder(target, layout, memory=memory, memory_layout=source)
     assert [view.shape(1) for view in seen.calls("decoder.0.cross")] == [(5, 2)], "one map, of whole sequences"
 
@@ -337,15 +344,15 @@ def test_embeddings_are_shared_unless_told():
         ({"kind": "sru"}, "kind is 'sru': choose rnn, lstm, gru"),
         ({"kind": ["gru"]}, r"kind is \['gru'\]"),
         ({"attention": "scaled"}, "attention is 'scaled': choose none, additive, dot, general"),
-        ({"width": 0}, "width is 0: it must be a whole number from 1"),
-        ({"hidden": 2**40}, "hidden is 1099511627776"),
+        ({"width": 0}, "width is 0: it must be an integer from 1"),
+        ({"hidden_size": 2**40}, "hidden_size is 1099511627776"),
         ({"num_layers": True}, "num_layers is True"),
         ({"vocab_size": "20"}, "vocab_size is '20'"),
-        ({"bidirectional": 1}, "bidirectional is 1: it is true or false"),
+        ({"bidirectional": 1}, "bidirectional is 1: it must be true or false"),
         ({"dropout": 1.0}, "dropout is 1.0"),
         ({"dropout": float("nan")}, "dropout is nan"),
         ({"dropout": "0"}, "dropout is '0'"),
-        ({"feed": True}, "feed without attention"),
+        ({"input_feeding": True}, "input_feeding needs attention"),
     ],
 )
 def test_settings_that_cannot_be(changes, words):
@@ -356,21 +363,21 @@ def test_settings_that_cannot_be(changes, words):
 @pytest.mark.parametrize(
     ("parts", "words"),
     [
-        ({"decoder": replace(DECODER, bidirectional=True)}, "would read what it is to write"),
+        ({"decoder": replace(DECODER, bidirectional=True)}, "would read the tokens it is to predict"),
         ({"decoder": replace(DECODER, attention="dot")}, "has no source to attend to"),
-        ({"encoder": replace(ENCODER, attention="dot")}, "it is the decoder that attends"),
+        ({"encoder": replace(ENCODER, attention="dot")}, "only decoders attend"),
         (
-            {"encoder": ENCODER, "decoder": replace(DECODER, attention="dot", hidden=7)},
-            "make hidden 10, or take 'general'",
+            {"encoder": ENCODER, "decoder": replace(DECODER, attention="dot", hidden_size=7)},
+            "set hidden_size=10, or use 'general'",
         ),
-        ({"encoder": ENCODER, "decoder": replace(DECODER, width=8)}, "cannot share one table"),
+        ({"encoder": ENCODER, "decoder": replace(DECODER, width=8)}, "cannot share token embeddings"),
         (
             {"encoder": ENCODER, "head": HeadConfig(kind="token", width=6, labels=("a",))},
-            r"make it HeadConfig\(width=10\)",
+            r"use HeadConfig\(width=10\)",
         ),
         (
-            {"encoder": TransformerConfig(width=8, num_layers=1, num_heads=1, hidden=8), "decoder": DECODER},
-            "give two of a kind",
+            {"encoder": TransformerConfig(width=8, num_layers=1, num_heads=1, ffn_dim=8), "decoder": DECODER},
+            "make both the same kind",
         ),
     ],
 )
@@ -383,21 +390,21 @@ def test_calls_that_cannot_be():
     model, alone = translator(), RecurrentDecoder(DECODER)
     ids, layout, _, _ = batch([3], [])
     memory = model.encoder(ids, layout)
-    with pytest.raises(ValueError, match="has no cache"):
-        alone(ids, layout, cache=Cache(CacheConfig(1, 1, 1), 1))
+    with pytest.raises(ValueError, match="has no key-value cache"):
+        alone(ids, layout, cache=KVCache(1, 1))
     with pytest.raises(ValueError, match="needs `memory`"):
         model.decoder(ids, layout)
     with pytest.raises(ValueError, match="needs `memory`"):
-        model.decoder.step(ids, model.decoder.begin(memory, layout), None, None, Layout.of([3]))
+        model.decoder.step(ids, model.decoder.begin(memory, layout), None, None, Layout.from_lengths([3]))
     with pytest.raises(ValueError, match="use `begin_empty`"):
         alone.begin(memory, layout)
-    with pytest.raises(ValueError, match="use `begin` with its output"):
+    with pytest.raises(ValueError, match="use `begin` with it"):
         model.decoder.begin_empty(2)
     with pytest.raises(ValueError, match="no segment embeddings"):
         RecurrentEncoder(ENCODER)(ids, layout, segments=ids)
     for stack in (alone, RecurrentEncoder(ENCODER)):
         with pytest.raises(ValueError, match="starts at position 4, but a recurrent net reads from the first token"):
-            stack(ids, Layout.of([3], starts=[4]))
+            stack(ids, Layout.from_lengths([3], starts=[4]))
 
 
 def test_dropout_in_training_alone():

@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch import nn
 
-from clearhead.attention import Cache, Layout
-from clearhead.layers import Around
+from clearhead.attention import KVCache, Layout
+from clearhead.layers import BlockContext
 from clearhead.models import PRESETS, TransformerConfig, build_decoder, build_encoder, build_encoder_decoder
 
-CONFIG = TransformerConfig(vocab_size=60, width=32, num_layers=2, num_heads=4, hidden=48, dropout=0.0, max_len=700)
+CONFIG = TransformerConfig(vocab_size=60, width=32, num_layers=2, num_heads=4, ffn_dim=48, dropout=0.0, max_len=700)
 POSITIONS = ["sinusoidal", "learned", "rotary", "alibi", "t5", "none"]
 
 
@@ -57,7 +57,7 @@ def test_same_weights_same_numbers_as_torch(norm_first, activation, training):
         m.train(training)
 
     source, target = torch.randn(3, 11, 32), torch.randn(3, 7, 32)
-    a, b = Layout.equal(3, 11), Layout.equal(3, 7)
+    a, b = Layout.uniform(3, 11), Layout.uniform(3, 7)
     x, y = source.clone().requires_grad_(), target.clone().requires_grad_()
     causal = nn.Transformer.generate_square_subsequent_mask(7)
     want_memory = encoder(x)
@@ -65,8 +65,8 @@ def test_same_weights_same_numbers_as_torch(norm_first, activation, training):
     want_grads = torch.autograd.grad(want.square().sum(), [x, y])
 
     u, w = source.flatten(0, 1).requires_grad_(), target.flatten(0, 1).requires_grad_()
-    memory = ours_encoder.transform(u, Around(a))
-    got = ours_decoder.transform(w, Around(b, memory=memory, memory_layout=a))
+    memory = ours_encoder.transform(u, BlockContext(a))
+    got = ours_decoder.transform(w, BlockContext(b, memory=memory, memory_layout=a))
     grads = torch.autograd.grad(got.square().sum(), [u, w])
     # worst seen: 3e-6 forward, 2e-5 backward
     torch.testing.assert_close(memory, want_memory.flatten(0, 1), atol=1e-5, rtol=1e-5)
@@ -81,12 +81,12 @@ def test_a_mixture_of_lengths_is_its_parts(positions):
     model = build_encoder(replace(CONFIG, positions=positions))
     lengths = torch.randint(1, 30, (1000,), generator=torch.Generator().manual_seed(0)).tolist()
     lengths[500] = 600
-    layout = Layout.of(lengths)
+    layout = Layout.from_lengths(lengths)
     ids = torch.randint(60, (sum(lengths),))
     with torch.no_grad():
         together = layout.split(model(ids, layout))
         for i in (0, 17, 500, 999):
-            alone = model(ids[layout.rows(i)], Layout.of([lengths[i]]))
+            alone = model(ids[layout.rows(i)], Layout.from_lengths([lengths[i]]))
             torch.testing.assert_close(together[i], alone, atol=2e-5, rtol=1e-4)
     model(ids, layout).square().mean().backward()
     assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in model.parameters())
@@ -96,16 +96,16 @@ def test_a_mixture_of_lengths_is_its_parts(positions):
 def test_cached_steps_equal_the_whole(positions):
     config = replace(CONFIG, positions=positions, num_kv_heads=2)
     model = build_encoder_decoder(config).eval()
-    source, target = Layout.of([9, 4, 1]), Layout.of([6, 6, 6])
+    source, target = Layout.from_lengths([9, 4, 1]), Layout.from_lengths([6, 6, 6])
     source_ids, target_ids = torch.randint(60, (14,)), torch.randint(60, (18,))
     with torch.no_grad():
         memory = model.encoder(source_ids, source)
         whole = model.decoder(target_ids, target, memory=memory, memory_layout=source)
-        cache, cross = Cache(config.cache(), 3), Cache(config.cache(), 3)
+        cache, cross = KVCache(config.num_layers, 3), KVCache(config.num_layers, 3)
         cross.extend(source)
         steps = []
         for t in range(6):
-            step = cache.extend(Layout.of([1, 1, 1]))
+            step = cache.extend(Layout.from_lengths([1, 1, 1]))
             steps.append(
                 model.decoder(
                     target_ids[t::6], step, memory=memory, memory_layout=source, cache=cache, memory_cache=cross
@@ -118,7 +118,7 @@ def test_empty_batches_train():
     """A rank without sequences must still run, forward and backward, through every parameter."""
     for positions in POSITIONS:
         model = build_encoder_decoder(replace(CONFIG, positions=positions))
-        empty, none = Layout.of([]), torch.zeros(0, dtype=torch.long)
+        empty, none = Layout.from_lengths([]), torch.zeros(0, dtype=torch.long)
         model(none, empty, none, empty).sum().backward()
         assert all(p.grad is not None and (p.grad == 0).all() for p in model.parameters())
 
@@ -134,7 +134,7 @@ def test_shared_embeddings_and_presets():
 def test_a_decoder_wants_its_memory():
     model = build_decoder(CONFIG, cross=True)
     with pytest.raises(ValueError, match="needs `memory`"):
-        model(torch.zeros(3, dtype=torch.long), Layout.of([3]))
+        model(torch.zeros(3, dtype=torch.long), Layout.from_lengths([3]))
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_bad_configurations(change, says):
 
 
 def test_heads_that_do_not_divide():
-    with pytest.raises(ValueError, match="width 32 does not divide into 5 heads"):
+    with pytest.raises(ValueError, match="width 32 is not a multiple of 5 heads"):
         build_encoder(replace(CONFIG, num_heads=5))
     with pytest.raises(ValueError, match="4 query heads cannot share 3 key heads"):
         build_encoder(replace(CONFIG, num_kv_heads=3))

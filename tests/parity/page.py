@@ -7,35 +7,35 @@ from pathlib import Path
 
 import transformers
 
-from clearhead.models.families import FAMILIES, Family
-from clearhead.models.store import open_folder
+from clearhead.hub.families import FAMILIES, Family
+from clearhead.hub.folder import open_folder
 from tests.parity.cases import CASES
 from tests.parity.test_families import eval_error, gradient_error
 
 PAGE = Path(__file__).parents[2] / "docs" / "families.md"
 TOP = """# Families
 
-A family is a table: which key of a Hugging Face `config.json` each setting comes from, and which tensor each parameter.
-`clearhead.load` reads it one way and `save` the other, so that what clearhead saves, `transformers` opens. There is no
-modelling code in a family; all of them are the same Transformer with other bricks.
+A family maps the keys of a Hugging Face `config.json` to settings, and tensor names to parameters. `clearhead.load` and
+`save` use the same mapping in both directions, so `transformers` opens what clearhead saves. A family has no modeling
+code; all families are one Transformer with different layers.
 
-Figures are the largest absolute differences from `transformers` {version} over all heads of a family, on tiny random
-models in float32, ragged batches here against padded ones there, at the real positions: of the logits and every hidden
-state in eval, and of every gradient in training mode without dropout. This page is written by `python -m tests.parity.page`.
+Figures are the maximum absolute differences from `transformers` {version} over all heads of a family, on tiny random
+models in float32, comparing ragged with padded batches at the real positions: of the logits and every hidden state in
+eval mode, and of every gradient in training mode without dropout. `python -m tests.parity.page` writes this page.
 
 | family | `model_type` | heads | logits and states | gradients |
 |---|---|---|---|---|
 """
 BOTTOM = """
-## What is read
+## What is supported
 
 - Folders of `transformers` 5 and 4: `rope_parameters` or `rope_theta` and `rope_scaling`, `gamma` and `beta`, with the
   family's prefix or without.
-- Rotary positions of the types `default`, `linear` and `llama3`; others are refused by name.
-- Config keys that a table does not know are kept and saved again. A value that would need other modelling code, such as
-  `position_embedding_type: relative_key`, is refused by name.
+- Rotary positions of the types `default`, `linear` and `llama3`; others are refused.
+- Unknown config keys are kept and saved again. A value that would need different modeling code, such as
+  `position_embedding_type: relative_key`, is refused.
 - Marian with separate source and target vocabularies, and ALBERT with `inner_group_num` other than 1, are refused.
-- Weights in safetensors only; `clearhead convert OLD NEW` makes them from a pickle.
+- Weights in safetensors only; `clearhead convert OLD NEW` converts a pickle.
 
 ## Architectures
 

@@ -15,8 +15,8 @@ transformers = pytest.importorskip("transformers")
 from safetensors import safe_open  # noqa: E402
 
 from clearhead.attention import Layout  # noqa: E402
-from clearhead.models.families import FAMILIES  # noqa: E402
-from clearhead.models.store import Opened, open_folder, save_folder  # noqa: E402
+from clearhead.hub.families import FAMILIES  # noqa: E402
+from clearhead.hub.folder import LoadedModel, open_folder, save_folder  # noqa: E402
 from tests.parity.cases import CASES, Case  # noqa: E402
 
 LENGTHS, TARGETS = (7, 1, 24, 12), (5, 9, 1, 17)
@@ -25,11 +25,11 @@ LENGTHS, TARGETS = (7, 1, 24, 12), (5, 9, 1, 17)
 class Both:
     """One ragged batch, as both sides want it, run through both."""
 
-    def __init__(self, case: Case, theirs: Any, opened: Opened) -> None:
-        self.case, self.theirs, self.ours, self.opened = case, theirs, opened.model, opened
+    def __init__(self, case: Case, theirs: Any, opened: LoadedModel) -> None:
+        self.case, self.theirs, self.ours, self.loaded = case, theirs, opened.model, opened
         c = theirs.config
         torch.manual_seed(1)
-        self.layout = Layout.of(LENGTHS)
+        self.layout = Layout.from_lengths(LENGTHS)
         pad = c.pad_token_id if getattr(c, "pad_token_id", None) is not None else 0
         low, high = (4, 58) if pad < 4 else (0, 58)  # no padding inside a text
         self.ids = torch.randint(low, high, (sum(LENGTHS),))
@@ -51,7 +51,7 @@ class Both:
             self.kwargs["segments"] = segments
             self.call["token_type_ids"] = self.layout.pad(segments)
         if self.ours.encoder is not None and self.ours.decoder is not None:
-            self.read = Layout.of(TARGETS)
+            self.read = Layout.from_lengths(TARGETS)
             target = torch.randint(low, high, (sum(TARGETS),))
             if case.architecture.startswith("BartForS"):  # it pools where the source has its last </s>
                 self.read, target = self.layout, self.ids.clone()
@@ -66,7 +66,7 @@ class Both:
         """What the heads give, at real positions: ours, theirs; and all that theirs returned."""
         got = self.ours(*self.args, **self.kwargs)
         out = self.theirs(**self.call, output_hidden_states=True)
-        kind = self.opened.config.head.kind if self.opened.config.head else None
+        kind = self.loaded.config.head.kind if self.loaded.config.head else None
         real = self.read.unpad
         if kind is None:
             want = [real(out.last_hidden_state)]
@@ -97,7 +97,7 @@ def made(request, tmp_path_factory):
 every = pytest.mark.parametrize("made", CASES, indirect=True, ids=str)
 
 
-def eval_error(case: Case, theirs: Any, opened: Opened) -> float:
+def eval_error(case: Case, theirs: Any, opened: LoadedModel) -> float:
     """The largest difference of logits and of every hidden state, in eval."""
     both = Both(case, theirs.eval(), opened)
     states: dict[str, list[torch.Tensor]] = {"encoder": [], "decoder": []}
@@ -123,7 +123,7 @@ def eval_error(case: Case, theirs: Any, opened: Opened) -> float:
     return max(float((g - w).abs().max()) for g, w in pairs)
 
 
-def gradient_error(case: Case, theirs: Any, opened: Opened, folder: Path) -> tuple[float, float]:
+def gradient_error(case: Case, theirs: Any, opened: LoadedModel, folder: Path) -> tuple[float, float]:
     """The difference of the losses, and the largest of all gradients, in training mode without dropout."""
     both = Both(case, theirs.train(), opened)
     before = {name: tensor.clone() for name, tensor in theirs.state_dict().items()}
@@ -152,12 +152,12 @@ def gradient_error(case: Case, theirs: Any, opened: Opened, folder: Path) -> tup
     worst = seen = 0.0
     with safe_open(folder / "model.safetensors", "pt") as saved:
         for pair in opened.family.pairs(ours, opened.architecture):
-            if pair.theirs == "final_logits_bias":  # Marian's and BART's bias of the vocabulary is not learned there
+            if pair.hf_name == "final_logits_bias":  # Marian's and BART's bias of the vocabulary is not learned there
                 continue
-            name = opened.family.copies.get(pair.theirs) if "untied" in str(case) else None
-            want = saved.get_tensor(name or pair.theirs)
-            grads = [torch.zeros_like(ours[n]) if ours[n].grad is None else ours[n].grad for n in pair.ours]
-            worst = max(worst, float((pair.how.write(grads) - want).abs().max()))
+            name = opened.family.duplicated.get(pair.hf_name) if "untied" in str(case) else None
+            want = saved.get_tensor(name or pair.hf_name)
+            grads = [torch.zeros_like(ours[n]) if ours[n].grad is None else ours[n].grad for n in pair.params]
+            worst = max(worst, float((pair.tensor_map.write(grads) - want).abs().max()))
             seen = max(seen, float(want.abs().max()))
     theirs.load_state_dict(before)
     assert seen > 1e-3, "there were gradients to compare"
@@ -169,7 +169,7 @@ def test_eval(made):
     """Logits and every hidden state within 1e-5 in float32."""
     case, _, theirs, opened = made
     assert opened.architecture == case.architecture
-    assert not opened.fresh and not opened.unused
+    assert not opened.missing_keys and not opened.unexpected_keys
     assert eval_error(case, theirs, opened) < 1e-5
 
 

@@ -11,7 +11,7 @@ pytest.importorskip("transformers")
 
 from safetensors.torch import load_file, save_file
 
-from clearhead.models.store import open_folder, save_folder
+from clearhead.hub.folder import open_folder, save_folder
 from tests.parity.cases import CASES
 from tests.parity.test_families import Both, eval_error
 
@@ -68,8 +68,10 @@ def test_config_of_version_4(name, tmp_path):
     assert eval_error(case, theirs, old) < 1e-5
     save_folder(old, tmp_path / "saved")
     saved = json.loads((tmp_path / "saved" / "config.json").read_text())
-    dtype = {} if "torch_dtype" in old.raw else {"dtype": "float32"}
-    assert saved == {**old.raw, **dtype, "clearhead": {"manifest": "clearhead.json"}}, "old folders stay as they were"
+    dtype = {} if "torch_dtype" in old.hf_config else {"dtype": "float32"}
+    assert saved == {**old.hf_config, **dtype, "clearhead": {"manifest": "clearhead.json"}}, (
+        "old folders stay as they were"
+    )
 
 
 def test_gpt2_of_version_2(tmp_path):
@@ -82,7 +84,7 @@ def test_gpt2_of_version_2(tmp_path):
     tensors["lm_head.weight"] = tensors["wte.weight"].clone()
     save_file(tensors, tmp_path / "model.safetensors")
     opened = open_folder(tmp_path)
-    assert not opened.unused and not opened.fresh
+    assert not opened.unexpected_keys and not opened.missing_keys
     assert opened.model.head.output.weight is opened.model.decoder.embedding.tokens.weight
     assert eval_error(case, theirs, opened) < 1e-5
 
@@ -97,7 +99,7 @@ def test_a_t5_that_is_not_tied(tmp_path):
     both = Both(case, theirs, opened)
     assert torch.equal(opened.model.head.output.weight, own)
     with torch.no_grad():
-        states = opened.model.states(*both.args)
+        states = opened.model.hidden_states(*both.args)
         torch.testing.assert_close(opened.model(*both.args), states @ own.T, atol=1e-5, rtol=1e-5)
 
 
@@ -111,10 +113,10 @@ def test_position_limits(name, tmp_path):
     opened = open_folder(tmp_path)
     most = opened.config.stack.max_len
     for length, fits in ((1, True), (most - 1, True), (most, True), (most + 1, False)):
-        ids, layout = torch.full((length,), 5), Layout.of([length])
+        ids, layout = torch.full((length,), 5), Layout.from_lengths([length])
         args = (ids, layout, ids, layout) if opened.config.encoder and opened.config.decoder else (ids, layout)
         if fits:
-            opened.model.states(*args)
+            opened.model.hidden_states(*args)
         else:
             with pytest.raises(ValueError, match=f"positions end at {most - 1}"):
-                opened.model.states(*args)
+                opened.model.hidden_states(*args)

@@ -55,7 +55,7 @@ def test_bfloat16_is_near():
 def test_a_cut_is_told():
     app = clearhead.load(MINILM)
     with pytest.warns(
-        UserWarning, match="1 of 2 texts were cut to the 256 tokens this model reads; the longest had 402"
+        UserWarning, match="1 of 2 texts were truncated to the 256 tokens this model reads; the longest had 402"
     ):
         app.encode(["one " * 400, "short"])
 
@@ -69,12 +69,15 @@ def test_an_old_albert_through_convert(tmp_path):
     command = [str(Path(sys.executable).parent / "clearhead"), "convert", str(RXNMAPPER), str(tmp_path / "new")]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    opened = clearhead.load(tmp_path / "new").opened
-    assert opened.architecture == "AlbertForMaskedLM" and not opened.fresh
-    assert set(opened.unused) == {"albert.pooler.weight", "albert.pooler.bias"}  # a masked LM does not read them
+    opened = clearhead.load(tmp_path / "new").loaded
+    assert opened.architecture == "AlbertForMaskedLM" and not opened.missing_keys
+    assert set(opened.unexpected_keys) == {
+        "albert.pooler.weight",
+        "albert.pooler.bias",
+    }  # a masked LM does not read them
     theirs = transformers.AlbertForMaskedLM.from_pretrained(tmp_path / "new").eval()
     torch.manual_seed(0)
-    layout = Layout.of([30, 5, 100])
+    layout = Layout.from_lengths([30, 5, 100])
     ids = torch.randint(15, opened.config.stack.vocab_size, (135,))
     with torch.no_grad():
         got = opened.model(ids, layout)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from hypothesis import strategies as st
 
-from clearhead.attention import Bias, Causal, Explicit, Full, Global, Layout, Mask, Prefix, Relative, Window
+from clearhead.attention import Bias, Causal, DenseMask, Full, Global, Layout, Mask, Prefix, RelativeBias, Window
 
 LENGTHS = st.one_of(st.integers(0, 6), st.integers(1, 40), st.sampled_from([15, 16, 17, 31, 33, 48, 49, 64]))
 
@@ -75,8 +75,8 @@ def cases(
         starts_q = starts_k = [0] * count
     if same or (same is None and draw(st.booleans())):
         sizes_k, starts_k = sizes_q, starts_q
-    layout_q = Layout.of(sizes_q, starts_q)
-    layout_k = layout_q if (sizes_q, starts_q) == (sizes_k, starts_k) else Layout.of(sizes_k, starts_k)
+    layout_q = Layout.from_lengths(sizes_q, starts_q)
+    layout_k = layout_q if (sizes_q, starts_q) == (sizes_k, starts_k) else Layout.from_lengths(sizes_k, starts_k)
     groups, repeats, width = draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(st.sampled_from([1, 4, 8, 16]))
     heads = groups * repeats
     generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
@@ -86,11 +86,11 @@ def cases(
         T, S = layout_q.end + 8, layout_k.end + 8  # beyond every start
         grid = torch.rand(max(count, 1), T, S, generator=generator) < draw(st.sampled_from([0.05, 0.3, 0.9]))
         grid &= torch.rand(max(count, 1), T, 1, generator=generator) < 0.7  # whole rows die
-        mask = Explicit(grid)
+        mask = DenseMask(grid)
     elif mask is None:
         mask = draw(masks(count, max([*sizes_q, *sizes_k, 0])))
     bias = None
     if biased and draw(st.booleans()):
         table = torch.randn(heads, draw(st.sampled_from([1, 5, 33])), generator=generator)
-        bias = Relative(table, torch.randn(heads, generator=generator) * 0.1)
+        bias = RelativeBias(table, torch.randn(heads, generator=generator) * 0.1)
     return Case(q, k, v, layout_q, layout_k, mask, bias)

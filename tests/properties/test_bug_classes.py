@@ -9,14 +9,15 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from clearhead.attention import Cache, CacheConfig, Causal, Core, Full, Layout, MultiHead, Relative, attend, look
+from clearhead.attention import AttentionCore, Causal, Full, KVCache, Layout, MultiHead, RelativeBias, attend
+from clearhead.attention.capture import look
 from clearhead.layers import Rotary
 from tests.properties.cases import Case, cases
 
 SHAPES = 500
 KERNELS = [
-    ("reference", SHAPES), ("grouped", SHAPES), ("dense", SHAPES),
-    ("flex", 60), pytest.param("flex", SHAPES, marks=pytest.mark.slow),  # on a CPU it is slow, and nobody's choice
+    ("reference", SHAPES), ("auto", SHAPES), ("dense", SHAPES),
+    ("flex", 60), pytest.param("flex", SHAPES, marks=pytest.mark.slow),  # on a CPU it is slow and never chosen
 ]  # fmt: skip
 many = settings(max_examples=SHAPES)
 
@@ -101,8 +102,8 @@ class TestEveryKernel:
             order = data.draw(st.permutations(range(count)))
             for chosen in (order, [order[0]]):
                 part = Case(
-                    case.q[case.layout_q.tokens(chosen)], case.k[case.layout_k.tokens(chosen)],
-                    case.v[case.layout_k.tokens(chosen)],
+                    case.q[case.layout_q.row_indices(chosen)], case.k[case.layout_k.row_indices(chosen)],
+                    case.v[case.layout_k.row_indices(chosen)],
                     case.layout_q.select(chosen), case.layout_k.select(chosen), case.mask, case.bias,
                 )  # fmt: skip
                 apart = part.layout_q.split(run(kernel, part))
@@ -156,7 +157,7 @@ class TestEveryKernel:
         holds()
 
 
-@pytest.mark.parametrize("kernel", ["grouped", "dense"])
+@pytest.mark.parametrize("kernel", ["auto", "dense"])
 def test_gradients(kernel: str) -> None:
     """Every gradient, of queries, keys, values and bias, equals the reference's, to what float64 can hold."""
 
@@ -167,8 +168,8 @@ def test_gradients(kernel: str) -> None:
         for name in ("reference", kernel):
             leaves = [x.double().requires_grad_() for x in (case.q, case.k, case.v)]
             bias = case.bias
-            if isinstance(bias, Relative):
-                bias = Relative(bias.table.double().requires_grad_(), bias.slopes.double().requires_grad_())
+            if isinstance(bias, RelativeBias):
+                bias = RelativeBias(bias.table.double().requires_grad_(), bias.slopes.double().requires_grad_())
                 leaves += [bias.table, bias.slopes]
             out = attend(*leaves[:3], case.layout_q, case.layout_k, mask=case.mask, bias=bias, kernel=name)
             weight = torch.linspace(-1, 1, out.numel(), dtype=out.dtype).view_as(out)
@@ -185,15 +186,15 @@ def test_look_sees_what_was_used() -> None:
     @many
     @given(cases(least=1))
     def holds(case: Case) -> None:
-        from clearhead.attention import Call, ScaledDot
+        from clearhead.attention import AttentionInputs, ScaledDot
 
-        core = Core(kernel="grouped").eval()
+        core = AttentionCore().eval()
         with look(core) as seen:
-            out = core(Call(*case.args, case.mask, ScaledDot(), case.bias))
+            out = core(AttentionInputs(*case.args, case.mask, ScaledDot(), case.bias))
         view = seen["attention"]
         for sequence in range(case.layout_q.num_sequences):
             weights = view.heads(sequence)  # (H, T, S)
-            v = case.v[case.layout_k.rows(sequence)].repeat_interleave(view.call.repeats, dim=1)
+            v = case.v[case.layout_k.rows(sequence)].repeat_interleave(view.inputs.repeats, dim=1)
             again = torch.einsum("hts,shv->thv", weights, v)
             torch.testing.assert_close(again, out[case.layout_q.rows(sequence)], atol=1e-5, rtol=1e-5)
 
@@ -212,12 +213,11 @@ def test_cache_and_causal_alignment() -> None:
         torch.manual_seed(data.draw(st.integers(0, 1000)))
         model = MultiHead(8 * groups * repeats, groups * repeats, num_kv_heads=groups)
         rotary = Rotary(64, 8)
-        layout = Layout.of(sizes)
+        layout = Layout.from_lengths(sizes)
         x = torch.randn(sum(sizes), 8 * groups * repeats)
         with torch.no_grad():
             whole = layout.split(model(x, layout, mask=Causal(), rotate=rotary(layout.positions)))
-            config = CacheConfig(1, groups, 8, block_size=data.draw(st.sampled_from([1, 3, 4, 16])))
-            cache = Cache(config, count)
+            cache = KVCache(1, count)
             done, outputs = [0] * count, [[] for _ in sizes]
             by_one = data.draw(st.booleans())
             while sum(done) < sum(sizes):
@@ -227,7 +227,7 @@ def test_cache_and_causal_alignment() -> None:
                 ]
                 if not any(step):
                     continue
-                new = cache.extend(Layout.of(step))
+                new = cache.extend(Layout.from_lengths(step))
                 rows = [layout.rows(i).start + done[i] + j for i in range(count) for j in range(step[i])]
                 out = model(x[rows], new, mask=Causal(), rotate=rotary(new.positions), cache=cache)
                 for i, part in enumerate(new.split(out)):

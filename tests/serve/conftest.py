@@ -1,4 +1,4 @@
-"""A real server in a process of its own, with a model for each task."""
+"""A real server in its own process, with a model for each task."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.serve.models import make_models
 
 @dataclass
 class Running:
-    """A server that was started by `clearhead serve`."""
+    """A server started by `clearhead serve`."""
 
     process: subprocess.Popen[str]
     address: str
@@ -29,14 +29,14 @@ class Running:
         return httpx.Client(base_url=self.address, timeout=60, **options)
 
     def stop(self) -> int:
-        """SIGTERM, as a service manager sends it; the code with which it ended."""
+        """Sends SIGTERM, as a service manager does; returns the exit code."""
         with self.process:
             self.process.send_signal(signal.SIGTERM)
             return self.process.wait(60)
 
 
 def start(log: Path, *arguments: str, **variables: str) -> Running:
-    """`clearhead serve` with these arguments, on a port of its own."""
+    """Starts `clearhead serve` with these arguments, on a free port."""
     with log.open("w") as written:
         process = subprocess.Popen(
             [sys.executable, "-m", "clearhead.cli", "serve", *arguments, "--port", "0", "--json"],

@@ -1,4 +1,4 @@
-"""Small models with fresh weights, one for each task, in folders as training leaves them."""
+"""Small models with random weights, one for each task, in folders as training writes them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
+from clearhead.hub.folder import LoadedModel, save_folder
 from clearhead.models import build
-from clearhead.models.store import Opened, save_folder
-from clearhead.tasks import Classify, LanguageModel, Pair, Qa, Settings, Tag, Translate
+from clearhead.tasks import Classify, LanguageModel, Pair, QuestionAnswering, Tag, TaskConfig, Translate
 from clearhead.tasks.labels import Labels
 from clearhead.text import train_tokenizer
 
@@ -40,12 +40,12 @@ WORDS = [
     "green",
     "umbrella",
 ]
-SMALL = {"size": "tiny", "num_layers": 2, "num_heads": 2, "width": 32, "hidden": 48, "dropout": 0.0}
+SMALL = {"size": "tiny", "num_layers": 2, "num_heads": 2, "width": 32, "ffn_dim": 48, "dropout": 0.0}
 NAMES = ("classify", "pair", "tag", "qa", "translate", "lm")
 
 
-def sentence(draw: random.Random, longest: int = 12) -> str:
-    return " ".join(draw.choices(WORDS, k=draw.randint(1, longest)))
+def sentence(draw: random.Random, max_words: int = 12) -> str:
+    return " ".join(draw.choices(WORDS, k=draw.randint(1, max_words)))
 
 
 def make_models(folder: Path) -> dict[str, Path]:
@@ -54,16 +54,16 @@ def make_models(folder: Path) -> dict[str, Path]:
     draw = random.Random(0)
     text.write_text("".join(sentence(draw) + ".\n" for _ in range(300)))
     bert = train_tokenizer(text, template="bert", vocab_size=200)
-    some = Settings(max_len=64)
+    some = TaskConfig(max_len=64)
     made: dict[str, tuple[Any, str]] = {
         "classify": (Classify(bert, Labels("label", ("bad", "good")), some), "classify"),
         "pair": (Pair(bert, Labels("label", ("other", "same")), some), "pair"),
         "tag": (Tag(bert, Labels("label", ("O", "B-PER", "I-PER")), some), "tag"),
-        "qa": (Qa(bert, some), "qa"),
+        "qa": (QuestionAnswering(bert, some), "qa"),
         "translate": (Translate(train_tokenizer(text, template="marian", vocab_size=120), 48), "translate"),
         "lm": (LanguageModel(train_tokenizer(text, template="gpt2", vocab_size=400), 128), "language_model"),
     }
-    found: dict[str, Path] = {}
+    folders: dict[str, Path] = {}
     for number, (name, (task, kind)) in enumerate(made.items()):
         config = task.config(SMALL)
         torch.manual_seed(number)
@@ -71,9 +71,9 @@ def make_models(folder: Path) -> dict[str, Path]:
         with torch.no_grad():
             for p in model.parameters():
                 p.add_(0.1 * torch.randn_like(p))
-        written = task.generation()
-        carried = {"generation_config.json": json.dumps(written).encode()} if written else {}
-        opened = Opened(model, config, *task.layout(config), {}, task.tokenizer, carried)
-        found[name] = folder / name
-        save_folder(opened, found[name], facts={"task": kind})
-    return found
+        saved = task.save_format(config)
+        files = {"generation_config.json": json.dumps(saved.generation).encode()} if saved.generation else {}
+        loaded = LoadedModel(model, config, saved.family, saved.architecture, {}, task.tokenizer, files)
+        folders[name] = folder / name
+        save_folder(loaded, folders[name], metadata={"task": kind})
+    return folders

@@ -1,4 +1,4 @@
-"""Every task through the API gives what the same model gives in Python."""
+"""Every task returns through the API what the same model returns in Python."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import asdict
 import pytest
 import torch
 
-from clearhead.app import App, load
+from clearhead.pipeline import Pipeline, load
 from tests.serve.models import NAMES
 
 JSON = {"content-type": "application/json"}
@@ -16,7 +16,7 @@ TEXTS = ["the old man sees a dog", "one red tree", "her green umbrella in the ra
 
 
 @pytest.fixture(scope="module")
-def apps(folders) -> dict[str, App]:
+def apps(folders) -> dict[str, Pipeline]:
     return {name: load(folders[name], dtype="float32") for name in NAMES}
 
 
@@ -27,7 +27,7 @@ def post(client, path: str, **body):
 
 
 def same(a, b, tolerance: float = 1e-5) -> None:
-    """Alike but for the last digits of numbers."""
+    """Equal except for the last digits of numbers."""
     if isinstance(a, dict):
         assert a.keys() == b.keys()
         for key in a:
@@ -61,60 +61,66 @@ def test_tag(client, apps):
 def test_qa(client, apps):
     long = " ".join(TEXTS * 20)
     found = post(client, "/qa", question=["who ?", "a tree ?"], context=[TEXTS[0], long], nbest=4)["answers"]
-    due = [asdict(one) for one in apps["qa"].qa(["who ?", "a tree ?"], [TEXTS[0], long], nbest=4)]
-    same(found, [{name: one[name] for name in ("best", "spans", "none_share")} for one in due])
+    expected = [asdict(one) for one in apps["qa"].qa(["who ?", "a tree ?"], [TEXTS[0], long], nbest=4)]
+    same(found, [{name: one[name] for name in ("best", "spans", "no_answer_probability")} for one in expected])
     for one, text in zip(found, (TEXTS[0], long), strict=True):
         assert all(text[span["start"] : span["end"]] == span["text"] for span in one["spans"])
 
 
 def test_translate(client, apps):
     found = post(client, "/translate", text=TEXTS, beam=3, nbest=2, max_len=12, align=True)["answers"]
-    for one, due in zip(
+    for one, expected in zip(
         found, apps["translate"].translate(TEXTS, beam=3, nbest=2, max_len=12, align=True), strict=True
     ):
-        assert (one["text"], one["source"], one["tokens"]) == (due.text, list(due.source), list(due.tokens))
-        same([other["score"] for other in one["nbest"]], [other.score for other in due.nbest])
-        same(one["alignment"], due.alignment.tolist())
+        assert (one["text"], one["source"], one["tokens"]) == (
+            expected.text,
+            list(expected.source),
+            list(expected.tokens),
+        )
+        same([other["score"] for other in one["nbest"]], [other.score for other in expected.nbest])
+        same(one["alignment"], expected.alignment.tolist())
 
 
 def test_embed(client, apps):
     found = post(client, "/embed", model="tag", text=TEXTS, normalize=True)
     want = apps["tag"].encode(TEXTS, normalize=True)
     torch.testing.assert_close(torch.tensor(found["vectors"]), want, rtol=0, atol=1e-5)
-    assert found["tokens"] == [len(apps["tag"].tokens(text).ids) for text in TEXTS] and found["cut"] == [False] * 3
-    assert post(client, "/embed", model="tag", text=" ".join(TEXTS * 9))["cut"] == [True]
+    assert (
+        found["tokens"] == [len(apps["tag"].tokens(text).ids) for text in TEXTS] and found["truncated"] == [False] * 3
+    )
+    assert post(client, "/embed", model="tag", text=" ".join(TEXTS * 9))["truncated"] == [True]
 
 
 @pytest.mark.parametrize(
     "how", [{}, {"temperature": 1.0, "seed": 5, "top_k": 40}, {"temperature": 0.7, "top_p": 0.9, "seed": 9}]
 )
 def test_generate(client, apps, how):
-    due = apps["lm"].generate("the old man", max_new=20, **how)
-    found = post(client, "/generate", prompt="the old man", max_new=20, **how)
-    assert (found["text"], found["tokens"], found["seed"]) == (due.text, len(due.ids), due.seed)
-    assert found["reason"] == ("stop" if due.ended else "length")
+    expected = apps["lm"].generate("the old man", max_new_tokens=20, **how)
+    found = post(client, "/generate", prompt="the old man", max_new_tokens=20, **how)
+    assert (found["text"], found["tokens"], found["seed"]) == (expected.text, len(expected.ids), expected.seed)
+    assert found["finish_reason"] == ("stop" if expected.ended else "length")
     with client.stream(
-        "POST", "/generate", json={"prompt": "the old man", "max_new": 20, "stream": True, **how}
+        "POST", "/generate", json={"prompt": "the old man", "max_new_tokens": 20, "stream": True, **how}
     ) as answer:
         events = [json.loads(line.removeprefix("data: ")) for line in answer.iter_lines() if line]
-    assert "".join(event["text"] for event in events) == due.text
-    assert {key: events[-1][key] for key in ("reason", "tokens", "seed")} == {
-        key: found[key] for key in ("reason", "tokens", "seed")
+    assert "".join(event["text"] for event in events) == expected.text
+    assert {key: events[-1][key] for key in ("finish_reason", "tokens", "seed")} == {
+        key: found[key] for key in ("finish_reason", "tokens", "seed")
     }
 
 
-def test_a_stop_ends_it(client, apps):
-    whole = apps["lm"].generate("the old man", max_new=30, temperature=1.0, seed=1).text
-    stop = whole[len(whole) // 2 : len(whole) // 2 + 3]
-    found = post(client, "/generate", prompt="the old man", max_new=30, temperature=1.0, seed=1, stop=[stop])
-    assert found["text"] == whole[: whole.find(stop)] and found["reason"] == "stop"
+def test_stop_strings(client, apps):
+    full = apps["lm"].generate("the old man", max_new_tokens=30, temperature=1.0, seed=1).text
+    stop = full[len(full) // 2 : len(full) // 2 + 3]
+    found = post(client, "/generate", prompt="the old man", max_new_tokens=30, temperature=1.0, seed=1, stop=[stop])
+    assert found["text"] == full[: full.find(stop)] and found["finish_reason"] == "stop"
 
 
 def test_chat(client, apps):
-    forgotten, pieces = apps["lm"].reply(TEXTS, max_new=9, temperature=1.0, seed=2)
-    found = post(client, "/chat", turns=TEXTS, max_new=9, temperature=1.0, seed=2)
-    assert found["text"] == "".join(piece.text for piece in pieces) and found["forgotten"] == forgotten
-    assert post(client, "/chat", turns=[*TEXTS] * 20, max_new=9)["forgotten"] > 0
+    dropped_turns, chunks = apps["lm"].chat(TEXTS, max_new_tokens=9, temperature=1.0, seed=2)
+    found = post(client, "/chat", turns=TEXTS, max_new_tokens=9, temperature=1.0, seed=2)
+    assert found["text"] == "".join(chunk.text for chunk in chunks) and found["dropped_turns"] == dropped_turns
+    assert post(client, "/chat", turns=[*TEXTS] * 20, max_new_tokens=9)["dropped_turns"] > 0
 
 
 @pytest.mark.parametrize(
@@ -135,54 +141,59 @@ def test_attention(client, apps, name, second):
     page = client.get(found["page"])
     assert page.status_code == 200 and "clearhead" in page.text
     assert client.get(found["page"] + "scene").json()
-    without = client.post(found["page"] + "without", json={"sequence": 0, "heads": {layer: [0]}})
+    without = client.post(found["page"] + "ablate", json={"sequence": 0, "heads": {layer: [0]}})
     assert without.status_code == 200, without.text
 
 
-def test_what_is_not_there_is_told(client):
+def test_errors_name_the_reason(client):
     for path, body, status, words in (
         (
             "/classify",
             {"text": "a", "model": "nobody"},
             404,
-            "there is no model 'nobody' here; there are: classify, pair",
+            "no model is named 'nobody'; served models: classify, pair",
         ),
-        ("/classify", {"text": "a", "model": "lm"}, 404, "lm cannot classify, but generate, chat, embed"),
+        (
+            "/classify",
+            {"text": "a", "model": "lm"},
+            404,
+            "model 'lm' does not support 'classify' (it supports: generate, chat, embed); use one of: classify",
+        ),
         (
             "/attention",
             {"text": "a dog", "layer": "encoder.9"},
             422,
-            "there is no layer 'encoder.9': there are encoder.0",
+            "no layer is named 'encoder.9'; layers: encoder.0",
         ),
-        ("/attention", {"text": "a dog", "layer": "encoder.0", "head": 7}, 422, "there is no head 7: there are 0 to 1"),
-        ("/generate", {"prompt": "a", "max_new": 1000}, 422, "1000 new tokens after"),
-        ("/generate", {"prompt": "tree " * 200}, 422, "the model's positions end at 128"),
+        ("/attention", {"text": "a dog", "layer": "encoder.0", "head": 7}, 422, "head 7 does not exist: give 0 to 1"),
+        ("/generate", {"prompt": "a", "max_new_tokens": 1000}, 422, "1000 new tokens after"),
+        ("/generate", {"prompt": "tree " * 200}, 422, "the model has 128 positions"),
         ("/pair", {"text": ["a", "b"], "second": ["c"]}, 422, "2 in text, 1 in second"),
-        ("/classify", {"text": "  "}, 422, "there are no words in it"),
+        ("/classify", {"text": "  "}, 422, "the text is empty"),
         ("/classify", {"text": "a", "labels": 3}, 422, "labels: Extra inputs are not permitted"),
         ("/classify", {"text": ["a", 3]}, 422, "text.1: Input should be a valid string"),
-        ("/reload", {"model": "nobody"}, 404, "there is no model 'nobody'"),
+        ("/reload", {"model": "nobody"}, 404, "no model is named 'nobody'"),
     ):
         answer = client.post(path, json=body)
         assert answer.status_code == status, answer.text
         error = answer.json()["error"]
         assert words in error["message"], error
     for answer, status, words in (
-        (client.get("/nowhere"), 404, "there is no such route: /docs has all"),
-        (client.get("/classify"), 405, "GET is not for this route: ask with POST"),
-        (client.post("/classify", content=b"{nonsense", headers=JSON), 422, "the body is not JSON: "),
+        (client.get("/nowhere"), 404, "this path does not exist: see /docs"),
+        (client.get("/classify"), 405, "GET is not allowed for this route: use POST"),
+        (client.post("/classify", content=b"{nonsense", headers=JSON), 422, "the body is not valid JSON: "),
         (client.post("/classify", content=b'{"text": "a"}'), 422, "the header Content-Type: application/json"),
         (client.post("/classify", json=[1]), 422, "send a JSON object"),
         *(
             (
                 client.post(path, content=body, headers=JSON),
                 422,
-                "half of a surrogate pair, which no tokenizer can read",
+                "an unpaired surrogate, which cannot be tokenized",
             )
             for path, body in (
                 ("/classify", rb'{"text": ["a", "the \ud800 man"]}'),
                 ("/classify", rb'{"text": "a", "\ud800": "b"}'),
-                ("/generate", rb'{"prompt": "\udfff", "max_new": 3}'),
+                ("/generate", rb'{"prompt": "\udfff", "max_new_tokens": 3}'),
                 ("/v1/chat/completions", rb'{"model": "lm", "messages": [{"role": "user", "content": "\ud800"}]}'),
             )
         ),
@@ -190,7 +201,7 @@ def test_what_is_not_there_is_told(client):
         assert answer.status_code == status and words in answer.json()["error"]["message"], answer.text
 
 
-def test_how_the_server_is(client):
+def test_health_models_and_metrics(client):
     assert client.get("/health").json()["status"] == "ok"
     assert client.get("/ready").json()["status"] == "ready"
     assert [one["name"] for one in client.get("/models").json()["models"]] == list(NAMES)
@@ -216,7 +227,7 @@ def test_every_route_has_an_example_that_works(client):
 
 
 def test_a_model_is_reloaded_under_load(client, server):
-    """Requests that run go on with what they began with; none is lost."""
+    """Requests in progress finish with the model they started with; none is lost."""
     import threading
 
     answers: list[int] = []
@@ -225,7 +236,7 @@ def test_a_model_is_reloaded_under_load(client, server):
     def ask() -> None:
         with server.client() as own:
             while not stop.is_set():
-                answers.append(own.post("/generate", json={"prompt": "the old man", "max_new": 10}).status_code)
+                answers.append(own.post("/generate", json={"prompt": "the old man", "max_new_tokens": 10}).status_code)
                 answers.append(own.post("/classify", json={"text": TEXTS}).status_code)
 
     threads = [threading.Thread(target=ask) for _ in range(4)]

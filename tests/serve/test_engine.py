@@ -1,4 +1,4 @@
-"""The engine, asked from many threads at once."""
+"""The engine under concurrent use."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import Any, cast
 
 import pytest
 
-from clearhead.decode import Sampling
-from clearhead.serve.engine import TOGETHER, Engine, Limits
-from clearhead.serve.growing import Asked
-from clearhead.serve.jobs import WRITE, Group, Job
-from clearhead.serve.shelf import Shelf
+from clearhead.decode import SamplingParams
+from clearhead.serve.continuous_batch import GenerationRequest
+from clearhead.serve.engine import MIN_JOIN_RATIO, Engine, EngineLimits
+from clearhead.serve.jobs import GENERATE, BatchKey, RequestJob
+from clearhead.serve.model_registry import ModelRegistry
 from tests.serve.models import make_models
 
 
 @pytest.fixture
-def hurried():
-    """Threads take turns as often as they can: what is not guarded is seen half done."""
+def fast_switching():
+    """Threads switch as often as possible, so that missing locks show."""
     usual = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
     sys.setswitchinterval(usual)
 
 
-def test_asking_whether_there_is_room_while_work_comes_and_goes(hurried):
-    engine, model, done = Engine(Limits(window=0.0)), cast(Any, _Model()), threading.Event()
+def test_refuse_while_work_is_queued_and_finished(fast_switching):
+    engine, model, done = Engine(EngineLimits(batch_window_s=0.0)), cast(Any, _Model()), threading.Event()
 
     def ask() -> int:
         count = 0
@@ -48,43 +48,43 @@ def test_asking_whether_there_is_room_while_work_comes_and_goes(hurried):
     engine.close()
 
 
-@pytest.mark.parametrize(("come", "steps"), [(1, TOGETHER), (2, 1)])
-def test_who_joins_alone_waits_a_few_steps_for_others(tmp_path: Path, come: int, steps: int):
-    """Twelve are written when somebody comes, one step after the last of them has joined."""
-    shelf = Shelf({"lm": str(make_models(tmp_path)["lm"])}, dtype=None)
-    engine, model, done = Engine(Limits(window=0.0)), shelf.of("lm", "generate"), threading.Event()
-    written: list[tuple[str, int]] = []  # whose token, in the order of writing
+@pytest.mark.parametrize(("come", "steps"), [(1, MIN_JOIN_RATIO), (2, 1)])
+def test_a_single_request_waits_a_few_steps_before_it_joins(tmp_path: Path, come: int, steps: int):
+    """Twelve sequences run when another arrives, one step after the last of them has joined."""
+    registry = ModelRegistry({"lm": str(make_models(tmp_path)["lm"])}, dtype=None)
+    engine, model, done = Engine(EngineLimits(batch_window_s=0.0)), registry.find("lm", "generate"), threading.Event()
+    written: list[tuple[str, int]] = []  # request and index of each token, in order
 
     def put(name: str, count: int) -> None:
         def tell(place: int, what: Any) -> None:
             written.append((name, place))
-            if len(written) == 2 * TOGETHER:
+            if len(written) == 2 * MIN_JOIN_RATIO:
                 put("new", come)
-            if name == "new" and what.reason:
+            if name == "new" and what.finish_reason:
                 done.set()
 
-        asked = [Asked([5, 6, 7], Sampling(), 20) for _ in range(count)]
-        engine.put(Group(model, WRITE), Job("", 60.0, tell), asked, [23] * count)
+        asked = [GenerationRequest([5, 6, 7], SamplingParams(), 20) for _ in range(count)]
+        engine.put(BatchKey(model, GENERATE), RequestJob("", 60.0, tell), asked, [23] * count)
 
-    put("old", 2 * TOGETHER)
+    put("old", 2 * MIN_JOIN_RATIO)
     assert done.wait(30)
     engine.close()
     assert written[: written.index(("new", 0))].count(("old", 0)) == 1 + steps
 
 
-def test_those_who_leave_at_once_do_not_make_it_look_busy(tmp_path: Path):
-    shelf = Shelf({"lm": str(make_models(tmp_path)["lm"])}, dtype=None)
-    engine, model, began = Engine(Limits(window=0.0)), shelf.of("lm", "generate"), threading.Event()
+def test_disconnected_clients_do_not_lower_the_measured_throughput(tmp_path: Path):
+    registry = ModelRegistry({"lm": str(make_models(tmp_path)["lm"])}, dtype=None)
+    engine, model, began = Engine(EngineLimits(batch_window_s=0.0)), registry.find("lm", "generate"), threading.Event()
 
-    def put(tell: Any) -> Job:
-        job = Job("", 60.0, tell)
-        engine.put(Group(model, WRITE), job, [Asked([5, 6, 7], Sampling(), 100)], [103])
+    def put(tell: Any) -> RequestJob:
+        job = RequestJob("", 60.0, tell)
+        engine.put(BatchKey(model, GENERATE), job, [GenerationRequest([5, 6, 7], SamplingParams(), 100)], [103])
         return job
 
     for _ in range(120):
         left = put(lambda place, what: None)
         left.cancelled = True
-        engine.canary(model).result(20)  # the engine has had a turn
+        engine.probe(model).result(20)  # the engine has had a turn
     job = put(lambda place, what: began.set())
     assert began.wait(20)
     assert engine.refuse(100, 0.1) is None
@@ -93,7 +93,7 @@ def test_those_who_leave_at_once_do_not_make_it_look_busy(tmp_path: Path):
 
 
 class _Model:
-    """Found in a table by code of Python's, so that a table can change while it is gone through."""
+    """Hashed and compared in Python, so that a dict can change while it is iterated."""
 
     def __hash__(self) -> int:
         return hash("model")

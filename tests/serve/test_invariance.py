@@ -1,4 +1,4 @@
-"""Whoever is beside you, your tokens are the same: RELIABILITY 21."""
+"""Generated tokens do not depend on the other requests in the batch: RELIABILITY 21."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 import torch
 from benchmarks.clients import Connection
 
-from clearhead.app import load
 from clearhead.attention import Layout
+from clearhead.pipeline import load
 from tests.serve.models import WORDS
 
 TIE = 1e-4
@@ -22,7 +22,7 @@ def prompts(count: int) -> list[dict]:
     return [
         {
             "prompt": " ".join(draw.choices(WORDS, k=draw.randint(1, 30))),
-            "max_new": draw.randint(1, 24),
+            "max_new_tokens": draw.randint(1, 24),
             **({} if i % 2 else {"temperature": draw.choice([0.5, 1.0]), "top_k": draw.choice([0, 20]), "seed": i}),
         }
         for i in range(count)
@@ -50,15 +50,15 @@ def texts(address: str, bodies: list[dict], clients: int, order: list[int]) -> d
 
 def gap(app, prompt: str, text: str, other: str) -> float:
     """How near the two best tokens are where the greedy texts part."""
-    ids = app.generate(prompt, max_new=24).ids
+    ids = app.generate(prompt, max_new_tokens=24).ids
     row = app.tokenizer(prompt, offsets=False).ids.tolist()
-    least = float("inf")
+    minimum = float("inf")
     for n in range(len(ids)):
-        whole = torch.tensor([*row, *ids[:n]])
+        full = torch.tensor([*row, *ids[:n]])
         with torch.inference_mode():
-            scores = app.model(whole, Layout.of([len(whole)]))[-1].float().topk(2).values
-        least = min(least, float(scores[0] - scores[1]))
-    return least
+            scores = app.model(full, Layout.from_lengths([len(full)]))[-1].float().topk(2).values
+        minimum = min(minimum, float(scores[0] - scores[1]))
+    return minimum
 
 
 @pytest.mark.parametrize("count", [60, pytest.param(2000, marks=pytest.mark.slow)])

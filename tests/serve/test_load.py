@@ -1,4 +1,4 @@
-"""Many clients, slow ones, rude ones and too many: RELIABILITY 16 to 19. Short here, whole where marked slow."""
+"""Many clients, slow clients and overload: RELIABILITY 16 to 19. Short here, full length where marked slow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import psutil
 import pytest
 from benchmarks.clients import Connection, Tally, closed_loop
 
-from clearhead.serve.server import BEHIND, SLOW
+from clearhead.serve.uvicorn_protocol import CLIENT_TIMEOUT_S, MAX_PIPELINED_REQUESTS
 from tests.serve.conftest import start
 from tests.serve.models import WORDS
 
@@ -23,7 +23,7 @@ SIZES = [pytest.param(30, 4.0, id="short"), pytest.param(200, 300.0, id="whole",
 
 
 async def nonce(connection: Connection, client: int, number: int, tally: Tally) -> None:
-    """Ask about words that nobody else asks about; they must come back, and nobody else's."""
+    """Sends words that no other client sends; exactly these must come back."""
     own = [f"n{client}x{number}", *random.Random(client * 7919 + number).choices(WORDS, k=client % 9)]
     began = time.perf_counter()
     if number % 2:
@@ -41,7 +41,7 @@ async def nonce(connection: Connection, client: int, number: int, tally: Tally) 
 
 
 @pytest.mark.parametrize(("clients", "seconds"), SIZES)
-def test_nobody_gets_what_another_asked_for(server, clients, seconds):
+def test_responses_are_not_mixed_up(server, clients, seconds):
     tally = asyncio.run(closed_loop(server.address, clients, seconds, nonce))
     print(f"{len(tally.seconds)} requests, p99 {1000 * tally.quantile(0.99):.0f} ms")
     assert not tally.faults, tally.faults[:3]
@@ -110,7 +110,7 @@ async def leaver(address: str, until: float) -> None:
     while time.monotonic() < until:
         connection = Connection(address)
         _, writer = await connection.open()
-        content = json.dumps({"prompt": "the old man", "max_new": 100, "temperature": 1}).encode()
+        content = json.dumps({"prompt": "the old man", "max_new_tokens": 100, "temperature": 1}).encode()
         writer.write(
             f"POST /generate HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {len(content)}\r\n\r\n".encode()
             + content
@@ -125,7 +125,7 @@ async def leaver(address: str, until: float) -> None:
     ("good", "bad", "seconds"),
     [pytest.param(20, 10, 12.0, id="short"), pytest.param(200, 100, 300.0, id="whole", marks=pytest.mark.slow)],
 )
-def test_slow_and_rude_clients_do_not_hurt_the_others(server, good, bad, seconds):
+def test_slow_clients_do_not_hurt_the_others(server, good, bad, seconds):
     async def run() -> tuple[Tally, Tally, list[float]]:
         before = await closed_loop(server.address, good, max(4.0, seconds / 10), nonce)
         closed: list[float] = []
@@ -155,28 +155,28 @@ def test_requests_behind_one_another(server):
     async def run() -> tuple[list[bytes], float]:
         parts = urlsplit(server.address)
         reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
-        for number in range(BEHIND):
+        for number in range(MAX_PIPELINED_REQUESTS):
             path = "health" if number % 2 else "nothing"
             writer.write(f"GET /{path} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())
         answers: list[bytes] = []
-        for _ in range(BEHIND):
+        for _ in range(MAX_PIPELINED_REQUESTS):
             await asyncio.wait_for(reader.readuntil(b"HTTP/1.1 "), 20)
             answers.append(await reader.readexactly(3))
         writer.close()
         return answers, await unread(server.address, 1000 * LONG, 1000 * LONG, 0.1)
 
     answers, cut = asyncio.run(run())
-    assert answers == [b"404", b"200"] * (BEHIND // 2)
-    assert cut < SLOW / 2
+    assert answers == [b"404", b"200"] * (MAX_PIPELINED_REQUESTS // 2)
+    assert cut < CLIENT_TIMEOUT_S / 2
 
 
-def test_who_does_not_read_is_cut_off(server):
-    """Answers of more bytes than buffers hold, and nobody takes them."""
+def test_a_client_that_does_not_read_is_disconnected(server):
+    """Responses larger than all buffers, which the client does not read."""
     body = json.dumps({"text": ["a"] * 1024}).encode()
     head = f"POST /embed HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {len(body)}"
-    asked = (head.encode() + b"\r\n\r\n" + body) * BEHIND
+    asked = (head.encode() + b"\r\n\r\n" + body) * MAX_PIPELINED_REQUESTS
     blank = b"\r\n"  # nothing is asked by it; where the line is cut, it is noticed
-    assert SLOW - 1 < asyncio.run(unread(server.address, asked, blank, 0.1, 40)) < 40
+    assert CLIENT_TIMEOUT_S - 1 < asyncio.run(unread(server.address, asked, blank, 0.1, 40)) < 40
 
 
 def test_blank_lines_do_not_keep_a_connection(server):
@@ -192,12 +192,12 @@ def test_blank_lines_do_not_keep_a_connection(server):
         writer.close()
         return time.monotonic() - began
 
-    assert SLOW - 1 < asyncio.run(run()) < 2 * SLOW
+    assert CLIENT_TIMEOUT_S - 1 < asyncio.run(run()) < 2 * CLIENT_TIMEOUT_S
 
 
 @pytest.fixture(scope="module")
 def narrow(folders, tmp_path_factory):
-    """A server with a short deadline, whose line is soon full."""
+    """A server with a short deadline, whose queue is soon full."""
     running = start(
         tmp_path_factory.mktemp("narrow") / "log", f"lm={folders['lm']}", f"tag={folders['tag']}",
         "--dtype", "float32", "--deadline", "2", "--rows", "4",
@@ -207,12 +207,12 @@ def narrow(folders, tmp_path_factory):
 
 
 @pytest.mark.parametrize("seconds", [6, pytest.param(30, marks=pytest.mark.slow)])
-def test_too_many_are_told_when_to_come_again(narrow, seconds):
+def test_overload_is_refused_with_retry_after(narrow, seconds):
     """Ten times what can be done: refused at once with Retry-After, and well again within 5 s."""
 
     async def ask(connection: Connection, client: int, number: int, tally: Tally) -> None:
         began = time.perf_counter()
-        status, headers, _ = await connection.post("/generate", {"prompt": "the old man", "max_new": 100})
+        status, headers, _ = await connection.post("/generate", {"prompt": "the old man", "max_new_tokens": 100})
         tally.count(status, time.perf_counter() - began)
         if status in (429, 503):
             if "retry-after" not in headers:
@@ -233,7 +233,7 @@ def test_too_many_are_told_when_to_come_again(narrow, seconds):
         assert at_once < 0.1
     began = time.monotonic()
     with narrow.client() as client:
-        while client.post("/generate", json={"prompt": "the old man", "max_new": 9}).status_code != 200:
+        while client.post("/generate", json={"prompt": "the old man", "max_new_tokens": 9}).status_code != 200:
             assert time.monotonic() - began < 5
             time.sleep(0.1)
 
@@ -288,8 +288,8 @@ def test_every_number_is_bounded(server, pairs):
             example, names = numbers(described, path)
             if "model" in example:
                 example["model"] = "lm"
-            if "max_new" in names or "max_tokens" in names:
-                example = {**example, "max_new" if "max_new" in names else "max_tokens": 4}
+            if "max_new_tokens" in names or "max_tokens" in names:
+                example = {**example, "max_new_tokens" if "max_new_tokens" in names else "max_tokens": 4}
             changes = [{name: value} for name in names for value in EXTREMES]
             if pairs:
                 changes += [
@@ -311,14 +311,14 @@ def test_every_number_is_bounded(server, pairs):
     assert took[-1 if pairs else int(0.98 * len(took))] < 1.0  # beside other tests one may have waited for a core
 
 
-def test_it_goes_down_without_losing_anybody(folders, tmp_path):
-    """SIGTERM while texts are being written: all of them end, and it says at /ready that it is leaving."""
+def test_graceful_shutdown(folders, tmp_path):
+    """SIGTERM during generation: all requests finish."""
     running = start(tmp_path / "log", f"lm={folders['lm']}", "--dtype", "float32")
 
     async def run() -> list[int]:
         async def one(number: int) -> int:
             connection = Connection(running.address)
-            body = {"prompt": "the old man", "max_new": 110, "temperature": 1, "seed": number}
+            body = {"prompt": "the old man", "max_new_tokens": 110, "temperature": 1, "seed": number}
             status = (await connection.post("/generate", body))[0]
             connection.close()
             return status
@@ -329,8 +329,8 @@ def test_it_goes_down_without_losing_anybody(folders, tmp_path):
             while answered + under_way < len(asked):  # until all of them have come in
                 answered = sum(one.done() for one in asked)
                 assert answered < len(asked), "too fast to be caught"
-                told = (await asyncio.to_thread(client.get, "/metrics")).text
-                under_way = int(re.search(r"clearhead_requests_running (\d+)", told)[1]) - 1
+                metrics = (await asyncio.to_thread(client.get, "/metrics")).text
+                under_way = int(re.search(r"clearhead_requests_running (\d+)", metrics)[1]) - 1
         running.process.terminate()
         return await asyncio.gather(*asked)
 
@@ -349,7 +349,7 @@ def test_memory_does_not_grow(server, client):
             client.post(
                 "/embed", json={"text": [" ".join(draw.choices(WORDS, k=draw.randint(1, 40)))] * draw.randint(1, 5)}
             )
-            client.post("/generate", json={"prompt": "the old man", "max_new": draw.randint(1, 9)})
+            client.post("/generate", json={"prompt": "the old man", "max_new_tokens": draw.randint(1, 9)})
 
     some(100)
     before = process.memory_info().rss

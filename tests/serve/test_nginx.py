@@ -13,10 +13,10 @@ import httpx
 import pytest
 
 from clearhead.serve.app import make_app
-from clearhead.serve.growing import Growing
-from clearhead.serve.guard import LOOPBACK, Guard, Rules
+from clearhead.serve.continuous_batch import ContinuousBatch
+from clearhead.serve.middleware import LOOPBACK, SecurityConfig, SecurityMiddleware
+from clearhead.serve.model_registry import ModelRegistry
 from clearhead.serve.server import Server
-from clearhead.serve.shelf import Shelf
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 FILE = Path(__file__).parents[2] / "docs" / "deploy" / "nginx.conf"
@@ -30,9 +30,9 @@ pytestmark = pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
 class Watched:
     """A guard, and where its requests seem to come from."""
 
-    def __init__(self, guard: Guard) -> None:
+    def __init__(self, guard: SecurityMiddleware) -> None:
         self._guard, self.seen = guard, list[str]()
-        self.leave = guard.leave
+        self.drain = guard.drain
 
     async def __call__(self, scope, receive, send) -> None:
         if scope["type"] == "http":
@@ -42,8 +42,8 @@ class Watched:
 
 @pytest.fixture(scope="module")
 def watched(folders) -> Watched:
-    rules = Rules(keys={"me": Rules.digest(KEY)}, hosts=(*LOOPBACK, NAME))
-    return Watched(make_app(Shelf({"lm": str(folders["lm"])}, dtype="float32"), rules=rules))
+    rules = SecurityConfig(keys={"me": SecurityConfig.digest(KEY)}, hosts=(*LOOPBACK, NAME))
+    return Watched(make_app(ModelRegistry({"lm": str(folders["lm"])}, dtype="float32"), rules=rules))
 
 
 @pytest.fixture(scope="module")
@@ -122,14 +122,14 @@ def test_it_answers_and_passes_keys_on(front):
     ],
 )
 def test_a_stream_arrives_piece_by_piece(front, monkeypatch, path, body):
-    step = Growing.step
+    step = ContinuousBatch.step
 
     def slow(self):
         time.sleep(0.03)
         return step(self)
 
-    monkeypatch.setattr(Growing, "step", slow)
-    count = "max_new" if path == "/generate" else "max_tokens"
+    monkeypatch.setattr(ContinuousBatch, "step", slow)
+    count = "max_new_tokens" if path == "/generate" else "max_tokens"
     body = {**body, count: 20, "temperature": 1, "seed": 3, "stream": True}
     began, times = time.perf_counter(), []
     with through(front) as client, client.stream("POST", path, json=body, headers=AUTH) as answer:
@@ -150,7 +150,7 @@ def test_clients_are_told_apart_and_cannot_pretend(front, behind, watched):
     assert seen(front, "127.0.0.2") == "127.0.0.2"
     assert seen(front, "127.0.0.3") == "127.0.0.3"
     assert seen(front, "127.0.0.2", **{"x-forwarded-for": "9.9.9.9"}) == "127.0.0.2"
-    # past the proxy, what somebody says of himself is not believed
+    # without the proxy, X-Forwarded-For is not trusted
     assert seen(behind, "127.0.0.2", **{"x-forwarded-for": "9.9.9.9"}) == "127.0.0.2"
 
 

@@ -1,4 +1,4 @@
-"""OpenAI's own client does here what it does there."""
+"""OpenAI's own client works against this server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import openai
 import pytest
 
-from clearhead.app import load
+from clearhead.pipeline import load
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def lm(folders):
 def test_models(api):
     names = [one.id for one in api.models.list().data]
     assert names[-1] == "lm" and api.models.retrieve("lm").id == "lm"
-    with pytest.raises(openai.NotFoundError, match="there is no model 'gpt-9'"):
+    with pytest.raises(openai.NotFoundError, match="no model is named 'gpt-9'"):
         api.models.retrieve("gpt-9")
 
 
@@ -40,49 +40,51 @@ def test_embeddings(api, folders):
     raw = api.embeddings.with_raw_response.create(model="tag", input=texts[0], encoding_format="base64")
     content = raw.http_response.json()["data"][0]["embedding"]
     np.testing.assert_allclose(np.frombuffer(base64.b64decode(content), "<f4"), want[0], atol=1e-5)
-    with pytest.raises(openai.UnprocessableEntityError, match="gives 32"):
+    with pytest.raises(openai.UnprocessableEntityError, match="have 32"):
         api.embeddings.create(model="tag", input=texts, dimensions=5)
 
 
 def test_completions(api, lm):
-    due = lm.generate("the old man", max_new=12, temperature=0.9, seed=4)
+    expected = lm.generate("the old man", max_new_tokens=12, temperature=0.9, seed=4)
     found = api.completions.create(model="lm", prompt="the old man", max_tokens=12, temperature=0.9, seed=4)
-    assert found.choices[0].text == due.text and found.choices[0].finish_reason in ("stop", "length")
-    assert found.usage.completion_tokens == len(due.ids)
+    assert found.choices[0].text == expected.text and found.choices[0].finish_reason in ("stop", "length")
+    assert found.usage.completion_tokens == len(expected.ids)
     stream = api.completions.create(
         model="lm", prompt="the old man", max_tokens=12, temperature=0.9, seed=4, stream=True,
         stream_options={"include_usage": True},
     )  # fmt: skip
     chunks = list(stream)
-    assert "".join(one.choices[0].text for one in chunks if one.choices) == due.text
+    assert "".join(one.choices[0].text for one in chunks if one.choices) == expected.text
     assert [one.choices[0].finish_reason for one in chunks if one.choices][-1] == found.choices[0].finish_reason
-    assert chunks[-1].usage.completion_tokens == len(due.ids)
+    assert chunks[-1].usage.completion_tokens == len(expected.ids)
 
 
 def test_several_prompts_and_answers(api, lm):
     found = api.completions.create(model="lm", prompt=["the", "a dog"], n=3, max_tokens=6, temperature=1, seed=7)
-    due = [lm.generate(p, max_new=6, temperature=1.0, seed=7 + i).text for p in ("the", "a dog") for i in range(3)]
-    assert [one.text for one in found.choices] == due
+    expected = [
+        lm.generate(p, max_new_tokens=6, temperature=1.0, seed=7 + i).text for p in ("the", "a dog") for i in range(3)
+    ]
+    assert [one.text for one in found.choices] == expected
 
 
 def test_chat(api, lm):
     turns = ["the old man", "a tree", "under one red house"]
-    due = "".join(piece.text for piece in lm.reply(turns, max_new=10, temperature=0.8, seed=1)[1])
+    expected = "".join(piece.text for piece in lm.chat(turns, max_new_tokens=10, temperature=0.8, seed=1)[1])
     messages = [
         {"role": role, "content": text} for role, text in zip(("user", "assistant", "user"), turns, strict=True)
     ]
     asked = {"model": "lm", "messages": messages, "max_tokens": 10, "temperature": 0.8, "seed": 1}
     found = api.chat.completions.create(**asked)
-    assert found.choices[0].message.content == due and found.choices[0].message.role == "assistant"
+    assert found.choices[0].message.content == expected and found.choices[0].message.role == "assistant"
     chunks = list(api.chat.completions.create(**asked, stream=True))
     assert chunks[0].choices[0].delta.role == "assistant"
-    assert "".join(one.choices[0].delta.content or "" for one in chunks) == due
+    assert "".join(one.choices[0].delta.content or "" for one in chunks) == expected
     assert chunks[-1].choices[0].finish_reason == found.choices[0].finish_reason
 
 
-def test_what_is_wrong_is_told(api):
-    with pytest.raises(openai.UnprocessableEntityError, match="temperature") as told:
+def test_errors(api):
+    with pytest.raises(openai.UnprocessableEntityError, match="temperature") as raised:
         api.completions.create(model="lm", prompt="a", temperature=-1)
-    assert told.value.body["param"] == "temperature"
-    with pytest.raises(openai.NotFoundError, match="qa cannot generate"):
+    assert raised.value.body["param"] == "temperature"
+    with pytest.raises(openai.NotFoundError, match="model 'qa' does not support 'generate'"):
         api.completions.create(model="qa", prompt="a")

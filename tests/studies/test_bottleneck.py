@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from clearhead.studies import bottleneck, demo
-from clearhead.studies.bottleneck import Bottleneck, Bucket, Translator, by_length, interval
-from clearhead.tasks.bleu import scores
+from clearhead.studies.bottleneck import BottleneckResult, LengthBucket, TranslatorScores, by_length, interval
+from clearhead.tasks.metrics import bleu_scores
 
 
 @pytest.fixture(autouse=True)
@@ -27,11 +27,11 @@ def test_the_interval_holds_the_score_and_shrinks_with_more_sentences():
     spans = []
     for count in (20, 160):
         low, high = interval(said[:count], references[:count])
-        assert low < scores(said[:count], references[:count])["bleu"] < high
+        assert low < bleu_scores(said[:count], references[:count])["bleu"] < high
         spans.append(high - low)
     assert spans[1] < spans[0] / 1.5
     assert interval(said, references) == interval(said, references)
-    assert interval(said[:1], references[:1], 3) == (pytest.approx(scores(said[:1], references[:1])["bleu"]),) * 2
+    assert interval(said[:1], references[:1], 3) == (pytest.approx(bleu_scores(said[:1], references[:1])["bleu"]),) * 2
 
 
 def test_a_translation_without_a_fault_leaves_no_doubt():
@@ -49,7 +49,7 @@ def test_what_cannot_be_measured_is_told(models, sources, says):
 
 def test_the_quick_study_end_to_end(tmp_path):
     heard = []
-    measured = bottleneck.quick(tmp_path, tested=15, heard=lambda name, step, steps: heard.append(name))
+    measured = bottleneck.quick(tmp_path, tested=15, on_progress=lambda name, step, steps: heard.append(name))
     assert [t.label for t in measured.translators] == list(demo.MODELS)
     assert measured.sentences == 15
     for t in measured.translators:
@@ -60,9 +60,9 @@ def test_the_quick_study_end_to_end(tmp_path):
 
 
 def test_the_picture():
-    buckets = tuple(Bucket(n, n + 2, 50, 30.0 - n, 28.0 - n, 32.0 - n) for n in (1, 4, 7))
-    translators = tuple(Translator(label, 10, 30.0, 50.0, buckets) for label in ("with", "without"))
-    (axes,) = bottleneck.draw(Bottleneck(150, 5, translators)).axes
+    buckets = tuple(LengthBucket(n, n + 2, 50, 30.0 - n, 28.0 - n, 32.0 - n) for n in (1, 4, 7))
+    translators = tuple(TranslatorScores(label, 10, 30.0, 50.0, buckets) for label in ("with", "without"))
+    (axes,) = bottleneck.draw(BottleneckResult(150, 5, translators)).axes
     assert len(axes.lines) == len(axes.collections) == 2
     assert [text.get_text() for text in axes.texts] == ["with", "without"]
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["1–3\n(50)", "4–6\n(50)", "7–9\n(50)"]

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from clearhead.app import load
+from clearhead.pipeline import load
 from clearhead.studies import demo
 from clearhead.studies.dates import pairs, split
 
@@ -27,7 +27,7 @@ def outcome(folder):
 def test_three_models_are_trained_and_tried(outcome, folder):
     assert [x.label for x in outcome.learners] == list(demo.MODELS)
     for x in outcome.learners:
-        assert x.steps == round(demo.STEPS_A_SECOND)
+        assert x.steps == round(demo.STEPS_PER_SECOND)
         assert x.parameters == sum(p.numel() for p in load(folder / demo.FOLDERS[x.label] / "model").model.parameters())
         assert list(x.by_length) == [1, 2, 3, 4, 5]
         assert x.accuracy == pytest.approx(sum(x.by_length.values()) / 5)
@@ -52,7 +52,7 @@ def test_alignments_of_the_two_that_attend(outcome):
 def test_again_gives_the_same_without_training(outcome, folder):
     heard = []
     again = demo.measure(
-        folder, seconds=1, examples=200, tested=5, heard=lambda name, step, steps: heard.append((step, steps))
+        folder, seconds=1, examples=200, tested=5, on_progress=lambda name, step, steps: heard.append((step, steps))
     )
     assert again == outcome
     assert set(heard) == {(0, 5), (5, 5)}

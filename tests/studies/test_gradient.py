@@ -4,15 +4,15 @@ import torch.nn.functional as F
 
 from clearhead.attention import Layout
 from clearhead.models import HeadConfig, ModelConfig, RecurrentConfig, TransformerConfig, build
-from clearhead.studies import Corpus, gradient
-from clearhead.studies.gradient import Flow, Gradient, norms
+from clearhead.studies import StudyCorpus, gradient
+from clearhead.studies.gradient import GradientFlow, GradientResult, norms
 from clearhead.tasks import Batch
 
 REACH, LENGTH, COUNT = 4, 6, 3
 HEAD = HeadConfig(kind="vocabulary", width=8, vocab_size=11)
 STACKS = {
-    "gru": RecurrentConfig(kind="gru", vocab_size=11, width=8, hidden=8, dropout=0.3),
-    "transformer": TransformerConfig(vocab_size=11, width=8, num_layers=2, num_heads=2, hidden=16, dropout=0.3),
+    "gru": RecurrentConfig(kind="gru", vocab_size=11, width=8, hidden_size=8, dropout=0.3),
+    "transformer": TransformerConfig(vocab_size=11, width=8, num_layers=2, num_heads=2, ffn_dim=16, dropout=0.3),
 }
 
 
@@ -31,7 +31,7 @@ def text(tmp_path):
 def test_the_norms_are_those_of_the_whole_jacobian(kind):
     model = build(ModelConfig(decoder=STACKS[kind], head=HEAD))
     ids, labels = torch.randint(11, (COUNT * LENGTH,)), torch.randint(11, (COUNT * LENGTH,))
-    layout = Layout.of([LENGTH] * COUNT)
+    layout = Layout.from_lengths([LENGTH] * COUNT)
     found = norms(model, Batch(ids, layout, labels), REACH)
 
     start = model.decoder.embedding(ids, layout).detach()  # the model is in eval mode by now
@@ -49,8 +49,8 @@ def test_the_norms_are_those_of_the_whole_jacobian(kind):
 
 
 def test_the_study_end_to_end(text, tmp_path):
-    corpus = Corpus.of(text)
-    assert (corpus.name, corpus.hold_out) == ("text.txt", 20)
+    corpus = StudyCorpus.of(text)
+    assert (corpus.name, corpus.validation_rows) == ("text.txt", 20)
     sizes = {"steps": 2, "width": 8, "reach": 12, "sequences": 4}
     measured = gradient.measure(corpus, tmp_path / "runs", **sizes)
     assert [flow.label for flow in measured.flows] == ["RNN", "GRU", "LSTM", "Transformer"]
@@ -66,12 +66,12 @@ def test_the_study_end_to_end(text, tmp_path):
 def test_too_little_text_is_told(tmp_path):
     (tmp_path / "short.txt").write_text("".join(f"{n}\n" for n in range(300)))
     with pytest.raises(ValueError, match="shorter than 108 tokens; give more text"):
-        gradient.measure(Corpus.of(tmp_path / "short.txt"), tmp_path / "runs", steps=1, width=8)
+        gradient.measure(StudyCorpus.of(tmp_path / "short.txt"), tmp_path / "runs", steps=1, width=8)
 
 
 def test_the_picture():
-    flows = tuple(Flow(label, 10, (1.0, 0.1, 1e-20), (1.0, 0.5, 0.2), 2.0) for label in ("RNN", "Transformer"))
-    before, after = gradient.draw(Gradient(300, 2, 4, 8, flows)).axes
+    flows = tuple(GradientFlow(label, 10, (1.0, 0.1, 1e-20), (1.0, 0.5, 0.2), 2.0) for label in ("RNN", "Transformer"))
+    before, after = gradient.draw(GradientResult(300, 2, 4, 8, flows)).axes
     for axes, values in ((before, flows[0].initial), (after, flows[0].trained)):
         assert [tuple(line.get_ydata()) for line in axes.lines] == [values, values]
         gone = " ↓" if axes is before else ""

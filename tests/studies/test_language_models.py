@@ -1,11 +1,11 @@
 import pytest
 import torch
 
-from clearhead.app import load
 from clearhead.models import build
-from clearhead.studies import Corpus, language_models
-from clearhead.studies.language_models import MODELS, SMALL, Comparison, Point, Speaker
-from clearhead.tasks.build import decoder_only
+from clearhead.pipeline import load
+from clearhead.studies import StudyCorpus, language_models
+from clearhead.studies.language_models import MODELS, SMALL, CurvePoint, LanguageModelRun, LanguageModelsResult
+from clearhead.tasks.model_presets import decoder_only
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def test_the_two_are_of_one_size(models, vocab_size):
 def test_the_study_end_to_end(tmp_path):
     (tmp_path / "text.txt").write_text("".join(f"Line {n} says that {n} is {n * n}.\n" for n in range(300)))
     sizes = {"steps": 24, "models": SMALL, "vocab_size": 300, "batch_tokens": 256}
-    measured = language_models.measure(Corpus.of(tmp_path / "text.txt"), tmp_path / "runs", prompt="Line", **sizes)
+    measured = language_models.measure(StudyCorpus.of(tmp_path / "text.txt"), tmp_path / "runs", prompt="Line", **sizes)
     assert [s.label for s in measured.speakers] == ["LSTM", "Transformer"]
     for s in measured.speakers:
         assert [p.step for p in s.points] == list(range(2, 25, 2))
@@ -34,14 +34,14 @@ def test_the_study_end_to_end(tmp_path):
         assert s.sample.startswith("Line") and len(s.sample) > 4
         model = load(tmp_path / "runs" / s.label.lower() / "model").model
         assert s.parameters == sum(p.numel() for p in model.parameters())
-    again = language_models.measure(Corpus.of(tmp_path / "text.txt"), tmp_path / "runs", prompt="Line", **sizes)
+    again = language_models.measure(StudyCorpus.of(tmp_path / "text.txt"), tmp_path / "runs", prompt="Line", **sizes)
     assert again == measured
 
 
 def test_the_picture():
-    points = (Point(10, 30.0, 5.0), Point(20, 60.0, 4.0))
-    speakers = tuple(Speaker(label, 900_000, 60.0, 1000.0, points, "") for label in ("LSTM", "Transformer"))
-    steps, minutes = language_models.draw(Comparison(20, 512, 300, 2, "", speakers)).axes
+    points = (CurvePoint(10, 30.0, 5.0), CurvePoint(20, 60.0, 4.0))
+    speakers = tuple(LanguageModelRun(label, 900_000, 60.0, 1000.0, points, "") for label in ("LSTM", "Transformer"))
+    steps, minutes = language_models.draw(LanguageModelsResult(20, 512, 300, 2, "", speakers)).axes
     assert [list(line.get_xdata()) for line in steps.lines] == [[10, 20]] * 2
     assert [list(line.get_xdata()) for line in minutes.lines] == [[0.5, 1.0]] * 2
     assert [text.get_text().splitlines()[0] for text in minutes.texts] == ["LSTM", "Transformer"]

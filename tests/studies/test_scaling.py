@@ -7,16 +7,18 @@ import pytest
 import torch
 
 from clearhead.studies import scaling
-from clearhead.studies.scaling import Point, fitted
+from clearhead.studies.scaling import ScalingPoint, fitted
 
 
-def made(noise: float, seed: int = 0) -> list[Point]:
+def made(noise: float, seed: int = 0) -> list[ScalingPoint]:
     draw = np.random.default_rng(seed)
     points = []
     for size in (1e4, 1e5, 1e6, 1e7):
         for tokens in (1e5, 1e6, 1e7, 1e8):
             loss = 1.7 + 400 / size**0.6 + 150 / tokens**0.35
-            points.append(Point(int(size), int(tokens), 6 * size * tokens, loss * float(np.exp(noise * draw.normal()))))
+            points.append(
+                ScalingPoint(int(size), int(tokens), 6 * size * tokens, loss * float(np.exp(noise * draw.normal())))
+            )
     return points
 
 
@@ -41,7 +43,7 @@ def test_the_interval_holds_what_is_true_and_grows_with_noise():
 def test_the_study_end_to_end(tmp_path):
     torch.set_num_threads(1)
     (tmp_path / "text.txt").write_text("".join(f"Line {n} says that {n} is {n * n}.\n" for n in range(600)))
-    given = {"text": ("text.txt",), "base": tmp_path, "hold_out": 30, "widths": (16, 32), "vocab_size": 290}
+    given = {"text": ("text.txt",), "base": tmp_path, "validation_rows": 30, "widths": (16, 32), "vocab_size": 290}
     measured = scaling.measure(tmp_path / "runs", tokens=(1000, 2000, 3000), batch_tokens=256, **given)
     assert len(measured.points) == 6 and len({p.parameters for p in measured.points}) == 2
     for p, law in zip(measured.points, measured.by_law, strict=True):

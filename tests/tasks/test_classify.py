@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -11,10 +13,10 @@ from hypothesis import strategies as st
 
 from clearhead.data import Row, Rows
 from clearhead.models import build
-from clearhead.tasks import Classify, Pair, Settings
+from clearhead.tasks import Classify, Pair, TaskConfig
 from clearhead.text import train_tokenizer
 
-TINY = {"width": 16, "num_heads": 2, "num_layers": 1, "hidden": 16, "dropout": 0.0}
+TINY = {"width": 16, "num_heads": 2, "num_layers": 1, "ffn_dim": 16, "dropout": 0.0}
 WORDS = [
     "the",
     "old",
@@ -47,11 +49,16 @@ def rows(*values):
     return Rows(lambda: iter([Row(value, "file", i) for i, value in enumerate(values, 1)]))
 
 
+def loaded(model):
+    """As much of a loaded model as answering reads."""
+    return SimpleNamespace(model=model)
+
+
 def made(tokenizer, given_rows, max_len=16, kind=Classify, **changes):
     """A task for these rows, and its model."""
     columns = tuple(next(iter(given_rows)).values)
-    told = Settings(max_len=max_len, columns=columns, segments=True, **changes)
-    task = kind.make(tokenizer, told, kind.learn(given_rows, columns))
+    settings = TaskConfig(max_len=max_len, columns=columns, segments=True, **changes)
+    task = kind.from_recipe(tokenizer, settings, kind.collect_labels(given_rows, columns))
     torch.manual_seed(0)
     model = build(task.config(TINY)).eval()
     with torch.no_grad():
@@ -69,26 +76,26 @@ def test_a_text_s_scores_are_the_mean_of_its_windows_by_length(tokenizer, many):
     data = rows(*({"text": text, "label": "ab"[i % 2]} for i, text in enumerate(many)))
     task, model = made(tokenizer, data)
     columns, left = task.encode(data)
-    assert left == [] and task.counts(columns).tolist() == [1] * len(many)
+    assert left == [] and task.num_targets(columns).tolist() == [1] * len(many)
     found = task.outputs(model, columns)
     for text, row in zip(many, found, strict=True):
         tokens = tokenizer.windows([text], max_len=16, stride=task.reader.stride)
         alone = torch.stack([
-            model(tokens.ids[tokens.layout.rows(i)], type(tokens.layout).of([size]))[0]
-            for i, size in enumerate(tokens.layout.sizes)
+            model(tokens.ids[tokens.layout.rows(i)], type(tokens.layout).from_lengths([size]))[0]
+            for i, size in enumerate(tokens.layout.host_lengths)
         ])  # fmt: skip
-        weights = torch.tensor(tokens.layout.sizes, dtype=torch.float32)
+        weights = torch.tensor(tokens.layout.host_lengths, dtype=torch.float32)
         assert torch.allclose(row, (alone * (weights / weights.sum())[:, None]).sum(0), atol=1e-5)
     batch = task.collate(columns, np.arange(len(many)))
-    due = torch.tensor([i % 2 for i in range(len(many))])
+    target = torch.tensor([i % 2 for i in range(len(many))])
     assert float(task.loss(model, batch).detach()) == pytest.approx(
-        float(F.cross_entropy(found, due, reduction="sum")), rel=1e-5
+        float(F.cross_entropy(found, target, reduction="sum")), rel=1e-5
     )
 
 
 def test_rare_labels_weigh_more_while_training(tokenizer):
     data = rows(*({"text": "a dog", "label": label} for label in "aaab"))
-    task, model = made(tokenizer, data, balanced=True)
+    task, model = made(tokenizer, data, balance_classes=True)
     columns, _ = task.encode(data)
     batch = task.collate(columns, np.arange(4))
     scores = task.outputs(model, columns)
@@ -112,10 +119,10 @@ def test_several_labels(tokenizer):
     want = F.binary_cross_entropy_with_logits(scores, batch.labels, reduction="none").mean(1).sum()
     assert float(task.loss(model, batch).detach()) == pytest.approx(float(want), rel=1e-5)
     limited = Classify(tokenizer, task.labels, task.settings, (0.0, 1.1, 0.0))
-    assert [a.answer for a in limited.answers(model, [["a dog"]])] == [("animal", "people")]
+    assert [a.answer for a in limited.answer(loaded(model), ["a dog"])] == [("animal", "people")]
 
 
-def test_numbers_are_learnt_in_their_own_scale_and_answered_in_it(tokenizer):
+def test_numbers_are_standardized_in_training_and_answered_in_their_own_scale(tokenizer):
     data = rows({"text": "a dog", "number": "1000"}, {"text": "two children play", "number": "3000"})
     task, model = made(tokenizer, data)
     columns, _ = task.encode(data)
@@ -123,11 +130,11 @@ def test_numbers_are_learnt_in_their_own_scale_and_answered_in_it(tokenizer):
     batch = task.collate(columns, np.arange(2))
     want = float(((scores[:, 0] - torch.tensor([-1.0, 1.0])) ** 2).sum())
     assert float(task.loss(model, batch).detach()) == pytest.approx(want, rel=1e-5)
-    said = [a.answer for a in task.answers(model, [["a dog"]])]
-    assert said == pytest.approx([2000 + 1000 * float(scores[0, 0])], rel=1e-5)
+    predicted = [a.answer for a in task.answer(loaded(model), ["a dog"])]
+    assert predicted == pytest.approx([2000 + 1000 * float(scores[0, 0])], rel=1e-5)
 
 
-def test_pairs_are_read_together_and_told_apart(tokenizer):
+def test_pairs_are_read_together_and_their_order_matters(tokenizer):
     data = rows(
         {"text": "a dog", "second": "the old man", "label": "no"}, {"text": "red", "second": "red", "label": "yes"}
     )
@@ -136,7 +143,7 @@ def test_pairs_are_read_together_and_told_apart(tokenizer):
     want = tokenizer(["a dog", "red"], ["the old man", "red"])
     assert columns["ids"].ids.tolist() == want.ids.tolist()
     assert columns["segments"].ids.tolist() == want.segments.tolist()
-    swapped = [next(task.answers(model, pair)).scores for pair in ([["a dog"], ["red"]], [["red"], ["a dog"]])]
+    swapped = [next(task.answer(loaded(model), [pair])).scores for pair in (("a dog", "red"), ("red", "a dog"))]
     assert swapped[0] != swapped[1]
 
 
@@ -153,7 +160,7 @@ def test_a_first_text_that_is_too_long_leaves_room_for_the_second(tokenizer):
     assert set(second) <= seen
 
 
-def test_a_label_nobody_has_learnt_is_left_out_and_told(tokenizer):
+def test_an_unknown_label_is_skipped_and_reported(tokenizer):
     data = rows({"text": "a dog", "label": "a"}, {"text": "red", "label": "b"})
     task, _ = made(tokenizer, data)
     columns, left = task.encode(rows({"text": "a dog", "label": "c"}, {"text": "red", "label": "b"}))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clearhead.tasks.iob import Entity, compared, entities, is_iob, scores, tags_of
+from clearhead.tasks.iob import EntitySpan, compared, entities, is_iob, scores, tags_of
 
 tags = st.lists(st.sampled_from(["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]), max_size=12)
 
@@ -33,7 +33,7 @@ def test_scores_are_those_of_seqeval(rows):
 
 
 def test_a_name_that_meets_an_earlier_one_is_left_out():
-    assert tags_of([Entity("A", 0, 2), Entity("B", 1, 3)], 3) == ["B-A", "I-A", "O"]
+    assert tags_of([EntitySpan("A", 0, 2), EntitySpan("B", 1, 3)], 3) == ["B-A", "I-A", "O"]
 
 
 def test_parts_of_speech_are_no_names():

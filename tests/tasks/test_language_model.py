@@ -13,7 +13,7 @@ from clearhead.data import Row, Rows, read_rows
 from clearhead.models import build
 from clearhead.tasks import LanguageModel
 
-TINY = {"width": 16, "num_heads": 2, "num_layers": 1, "hidden": 16, "dropout": 0.0}
+TINY = {"width": 16, "num_heads": 2, "num_layers": 1, "ffn_dim": 16, "dropout": 0.0}
 
 
 def lines(*texts: str) -> Rows:
@@ -34,7 +34,7 @@ def test_every_token_but_the_first_is_predicted_once(words, texts, max_len):
     assert batch.ids.tolist() == stream[:-1]
     sizes = batch.layout.lengths.tolist()
     assert all(size == max_len for size in sizes[:-1]) and 1 <= sizes[-1] <= max_len
-    assert task.lengths(columns).tolist() == task.counts(columns).tolist() == sizes
+    assert task.lengths(columns).tolist() == task.num_targets(columns).tolist() == sizes
 
 
 @given(st.data())
@@ -105,11 +105,11 @@ def test_the_loss_is_the_sum_over_every_next_token(task):
     ("settings", "family", "architecture"),
     [
         (TINY, "gpt2", "GPT2LMHeadModel"),
-        ({"kind": "lstm", "width": 16, "hidden": 16}, "clearhead-recurrent", "RecurrentForCausalLM"),
+        ({"kind": "lstm", "width": 16, "hidden_size": 16}, "clearhead-recurrent", "RecurrentForCausalLM"),
     ],
 )
 def test_the_family_it_is_saved_as(task, settings, family, architecture):
-    found, name = task.layout(task.config(settings))
-    assert (found.model_type, name) == (family, architecture)
-    assert name in found.heads
-    assert set(task.generation().values()) == {task.tokenizer.eos_id}
+    saved = task.save_format(task.config(settings))
+    assert (saved.family.model_type, saved.architecture) == (family, architecture)
+    assert saved.architecture in saved.family.heads
+    assert set(saved.generation.values()) == {task.tokenizer.eos_id}

@@ -6,18 +6,18 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clearhead.tasks.masking import Masks
+from clearhead.tasks.masking import TokenMasker
 
 SPECIAL = frozenset({0, 1, 2, 3, 4})
 IDS = st.lists(st.integers(0, 99), min_size=0, max_size=80)
-MASKS = Masks(4, 100, SPECIAL)
+MASKS = TokenMasker(4, 100, SPECIAL)
 
 
 @given(ids=IDS, example=st.integers(0, 2**40), draw=st.integers(0, 2**40), whole=st.booleans())
 def test_so_many_are_hidden_and_no_special_one(ids, example, draw, whole):
     ids = np.array(ids, dtype=np.int64)
     goes_on = (np.arange(100) % 3 == 0).astype(np.int64)
-    masks = Masks(4, 100, SPECIAL, goes_on if whole else None)
+    masks = TokenMasker(4, 100, SPECIAL, goes_on if whole else None)
     hidden, places = masks.hide(ids, example, draw)
     free = sum(int(i) not in SPECIAL for i in ids)
     assert len(places) == masks.count(free) and (np.diff(places) > 0).all()
@@ -57,7 +57,7 @@ def test_words_are_hidden_whole():
     ids = np.concatenate(
         [[int(draw.integers(5, 50)), *draw.integers(50, 100, size=int(draw.integers(0, 4)))] for _ in range(60)]
     )
-    masks = Masks(4, 100, SPECIAL, goes_on)
+    masks = TokenMasker(4, 100, SPECIAL, goes_on)
     word = np.cumsum(goes_on[ids] == 0) - 1
     for n in range(50):
         places = masks.hide(ids, n, 1)[1]

@@ -18,7 +18,7 @@ from sklearn.metrics import accuracy_score, f1_score
 def test_one_label(count, data):
     rows = data.draw(st.lists(st.tuples(*[st.integers(0, count - 1)] * 2), min_size=1, max_size=40))
     due, said = np.array(rows).T
-    found = metrics.of_one(due, said, count)
+    found = metrics.single_label_metrics(due, said, count)
     assert found["accuracy"] == pytest.approx(100 * accuracy_score(due, said))
     macro = 100 * f1_score(due, said, average="macro", zero_division=0)
     assert found["macro_f1"] == pytest.approx(macro)
@@ -31,7 +31,7 @@ def test_several_labels(data):
     size = data.draw(st.integers(1, 30)), data.draw(st.integers(2, 4))
     draw = np.random.default_rng(data.draw(st.integers(0, 999)))
     due, said = (draw.random(size) < 0.4 for _ in range(2))
-    found = metrics.of_several(due, said)
+    found = metrics.multi_label_metrics(due, said)
     assert found["micro_f1"] == pytest.approx(100 * f1_score(due, said, average="micro", zero_division=0))
     met = [i for i in range(size[1]) if (due[:, i] | said[:, i]).any()]
     want = f1_score(due, said, average="macro", labels=met, zero_division=0) if met else 0.0
@@ -42,7 +42,7 @@ def test_several_labels(data):
 @given(st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=3, max_size=30))
 def test_numbers(rows):
     due, said = np.array(rows, dtype=float).T
-    found = metrics.of_numbers(due, said)
+    found = metrics.regression_metrics(due, said)
     if len(set(due)) > 1 and len(set(said)) > 1:
         assert found["spearman"] == pytest.approx(100 * spearmanr(due, said).statistic, abs=1e-9)
         assert found["pearson"] == pytest.approx(100 * pearsonr(due, said).statistic, abs=1e-9)
@@ -53,7 +53,7 @@ def test_numbers(rows):
 
 def test_the_range_of_a_share_is_that_of_the_binomial():
     right = np.arange(400) < 300
-    judged = metrics.Judged(400, lambda some: {"accuracy": 100 * float(right[some].mean())})
+    judged = metrics.Evaluation(400, lambda some: {"accuracy": 100 * float(right[some].mean())})
     assert judged.scores() == {"accuracy": 75.0}
     low, high = judged.intervals()["accuracy"]
     sigma = 100 * np.sqrt(0.75 * 0.25 / 400)

@@ -7,7 +7,7 @@ import torch
 
 from clearhead.data import Row
 from clearhead.data.squad import squad_rows
-from clearhead.tasks import Qa, Settings
+from clearhead.tasks import QuestionAnswering, TaskConfig
 from clearhead.tasks.qa import _place, _spans, answers_of
 from clearhead.text import Tokenizer
 from tests.real import DATA, MINILM
@@ -26,7 +26,7 @@ FILES = {
 
 def check(rows: list[Row], seed: int) -> tuple[int, int]:
     """Windows and spans that were looked at; with scores drawn by chance, spans stand anywhere."""
-    task = Qa(Tokenizer.load(MINILM), Settings(max_len=384, segments=True))
+    task = QuestionAnswering(Tokenizer.load(MINILM), TaskConfig(max_len=384, segments=True))
     draw = torch.Generator().manual_seed(seed)
     spans = windows = 0
     for lo in range(0, len(rows), 32):
@@ -42,7 +42,7 @@ def check(rows: list[Row], seed: int) -> tuple[int, int]:
         said = torch.randn(len(tokens.ids), 2, generator=draw)
         for i, source in enumerate(tokens.sources.tolist()):
             own = tokens.layout.rows(i)
-            assert tokens.layout.sizes[i] <= 384
+            assert tokens.layout.host_lengths[i] <= 384
             at, parts = tokens.offsets[own], tokens.parts[own]
             here = {tuple(x) for x in at[parts == 1].tolist()}
             if seen[source]:

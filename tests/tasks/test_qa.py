@@ -1,4 +1,4 @@
-"""Reading: spans are the best there are, and always what stands at their characters."""
+"""Question answering: spans are the best of their window, and their text is that of their characters."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from clearhead.attention import Layout
 from clearhead.data import Row, Rows
 from clearhead.models import build
-from clearhead.tasks import Answered, Qa, Settings, Span
-from clearhead.tasks.qa import LONGEST, _spans, _threshold, answers_of, log_sums, measured, overlap, plain
+from clearhead.tasks import AnswerSpan, QaResult, QuestionAnswering, TaskConfig
+from clearhead.tasks.qa import MAX_ANSWER_TOKENS, _spans, _threshold, answers_of, log_sums, measured, overlap, plain
 from clearhead.text import train_tokenizer
 
 TEXT = "The old man sees a dog under the tree , and two children play café naïve 😀 with a red bicycle on the street ."
 WORDS = TEXT.split()
-TINY = {"width": 16, "num_heads": 2, "num_layers": 1, "hidden": 16, "dropout": 0.0}
+TINY = {"width": 16, "num_heads": 2, "num_layers": 1, "ffn_dim": 16, "dropout": 0.0}
 
 
 @pytest.fixture(scope="session")
@@ -44,7 +44,7 @@ def test_windows_hold_every_token_and_spans_are_what_stands_there(tokenizer, see
     context = draw.choice(["", "  ", "\n"]) + draw.choice([" ", "  ", "\t"]).join(
         draw.choices(WORDS, k=draw.randint(1, 90))
     )
-    task = Qa(tokenizer, Settings(max_len=max_len, segments=True))
+    task = QuestionAnswering(tokenizer, TaskConfig(max_len=max_len, segments=True))
     tokens = task.windows(["who sees the dog ?"], [context])
     whole = tokenizer(context, special=False)
     seen = {tuple(x) for x in tokens.offsets[tokens.parts == 1].tolist()}
@@ -57,13 +57,13 @@ def test_windows_hold_every_token_and_spans_are_what_stands_there(tokenizer, see
 
 
 def test_the_best_span_of_a_window_is_found(tokenizer):
-    task = Qa(tokenizer, Settings(max_len=128, segments=True))
+    task = QuestionAnswering(tokenizer, TaskConfig(max_len=128, segments=True))
     context = " ".join(WORDS * 3)
     tokens = task.windows(["who ?"], [context])
     own = (tokens.parts[tokens.layout.rows(0)] == 1).nonzero()[:, 0].tolist()
-    said = torch.randn(tokens.layout.sizes[0], 2, generator=torch.Generator().manual_seed(3))
+    said = torch.randn(tokens.layout.host_lengths[0], 2, generator=torch.Generator().manual_seed(3))
     found = _spans(tokens, 0, said, context)
-    pairs = {(i, j): float(said[i, 0] + said[j, 1]) for i in own for j in own if i <= j < i + LONGEST}
+    pairs = {(i, j): float(said[i, 0] + said[j, 1]) for i in own for j in own if i <= j < i + MAX_ANSWER_TOKENS}
     best = sorted(pairs.values(), reverse=True)[: len(found)]
     assert [span.score for span in found] == pytest.approx(best)
 
@@ -78,7 +78,7 @@ def test_the_answer_s_tokens_are_marked_in_each_window_that_holds_it(tokenizer, 
     context = " ".join(words)
     start = len(" ".join(words[:first])) + (first > 0)
     text = " ".join(words[first : last + 1])
-    task = Qa(tokenizer, Settings(max_len=40, segments=True))
+    task = QuestionAnswering(tokenizer, TaskConfig(max_len=40, segments=True))
     columns, left = task.encode(rows({"question": "who ?", "context": context, "answers": [answer(text, start)]}))
     assert left == []
     tokens = task.windows(["who ?"], [context])
@@ -111,7 +111,7 @@ def test_the_answer_s_tokens_are_marked_in_each_window_that_holds_it(tokenizer, 
 def test_log_sums(sizes, seed):
     x = 50 * torch.randn(sum(sizes), 2, generator=torch.Generator().manual_seed(seed))
     want = torch.stack([part.logsumexp(0) for part in x.split(sizes)])
-    assert torch.allclose(log_sums(x, Layout.of(sizes)), want)
+    assert torch.allclose(log_sums(x, Layout.from_lengths(sizes)), want)
 
 
 def test_answers_without_a_place_stand_where_they_are_found():
@@ -132,7 +132,7 @@ def test_squad_s_way_to_compare():
 
 @given(st.lists(st.tuples(st.integers(-5, 5), st.booleans(), st.booleans()), min_size=1, max_size=20))
 def test_no_threshold_is_better(cases):
-    said = [Answered(None, (Span("cat", 0, 3, float(gap)),), 0.0, 0.0) for gap, _, _ in cases]
+    said = [QaResult(None, (AnswerSpan("cat", 0, 3, float(gap)),), 0.0, 0.0) for gap, _, _ in cases]
     due = [[] if empty else ["cat" if right else "dog"] for _, right, empty in cases]
 
     def worth(limit: float) -> float:
@@ -145,5 +145,5 @@ def test_no_threshold_is_better(cases):
 
 def test_an_answer_that_is_not_found_is_no_question_without_one():
     found, lost, none = ({"question": "who?", "context": "a dog", "answer": text} for text in ("dog", "cow", " "))
-    assert Qa.learn(rows(found, lost), ()) == {"unanswered": False}
-    assert Qa.learn(rows(found, none), ()) == {"unanswered": True}
+    assert QuestionAnswering.collect_labels(rows(found, lost), ()) == {"unanswered": False}
+    assert QuestionAnswering.collect_labels(rows(found, none), ()) == {"unanswered": True}

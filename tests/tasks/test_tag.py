@@ -1,4 +1,4 @@
-"""Tagging: every word is told by its first piece, once, in the window where it has most around it."""
+"""Tagging: every word is tagged at its first token, once, in the window where it has the most context."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from clearhead.data import Row, Rows
 from clearhead.models import build
-from clearhead.tasks import Settings, Tag
+from clearhead.tasks import Tag, TaskConfig
 from clearhead.tasks.tag import spaced, worded
 from clearhead.text import train_tokenizer
-from tests.tasks.test_classify import TINY, WORDS
+from tests.tasks.test_classify import TINY, WORDS, loaded
 
 NAMES = ["O", "B-PER", "I-PER"]
 
@@ -23,7 +23,7 @@ NAMES = ["O", "B-PER", "I-PER"]
 def tokenizer(tmp_path_factory):
     path = tmp_path_factory.mktemp("tag") / "text.txt"
     path.write_text((" ".join(WORDS) + "\n") * 20)
-    return train_tokenizer(path, template="bert", vocab_size=70)  # so that words have several pieces
+    return train_tokenizer(path, template="bert", vocab_size=70)  # so that words have several tokens
 
 
 def rows(*sentences):
@@ -33,8 +33,8 @@ def rows(*sentences):
 
 
 def made(tokenizer, max_len):
-    learnt = Tag.learn(rows((["a"] * 3, NAMES)), ("words", "tags"))
-    task = Tag.make(tokenizer, Settings(max_len=max_len), learnt)
+    labels = Tag.collect_labels(rows((["a"] * 3, NAMES)), ("words", "tags"))
+    task = Tag.from_recipe(tokenizer, TaskConfig(max_len=max_len), labels)
     torch.manual_seed(0)
     model = build(task.config(TINY)).eval()
     with torch.no_grad():
@@ -51,23 +51,23 @@ sentences = st.lists(
 
 @settings(max_examples=50)
 @given(sentences, st.integers(12, 64))
-def test_every_word_is_told_once_by_its_first_piece(tokenizer, given_sentences, max_len):
+def test_every_word_is_tagged_once_at_its_first_token(tokenizer, given_sentences, max_len):
     task, model = made(tokenizer, max_len)
     data = rows(*(zip(*sentence, strict=True) for sentence in given_sentences))
     columns, left = task.encode(data)
     assert left == []
     batch = task.collate(columns, np.arange(len(given_sentences)))
     flat = [pair for sentence in given_sentences for pair in sentence]
-    assert task.counts(columns).sum() == len(flat) == batch.labels.shape[1]
+    assert task.num_targets(columns).sum() == len(flat) == batch.labels.shape[1]
     assert [task.labels.names[i] for i in batch.labels[1].tolist()] == [tag for _, tag in flat]
     for (word, _), place in zip(flat, batch.labels[0].tolist(), strict=True):
         assert batch.ids[place] == tokenizer(word, special=False).ids[0]
-    said = model(batch.ids, batch.layout)[batch.labels[0]]
-    want = F.cross_entropy(said, batch.labels[1], reduction="sum")
+    scores = model(batch.ids, batch.layout)[batch.labels[0]]
+    want = F.cross_entropy(scores, batch.labels[1], reduction="sum")
     assert float(task.loss(model, batch).detach()) == pytest.approx(float(want.detach()), rel=1e-5)
 
 
-def test_a_word_is_told_where_it_has_most_around_it(tokenizer):
+def test_a_word_is_tagged_where_it_has_the_most_context(tokenizer):
     task, _ = made(tokenizer, 20)
     words = WORDS * 3
     text, spans = spaced(words)
@@ -95,14 +95,14 @@ def test_a_word_is_told_where_it_has_most_around_it(tokenizer):
 def test_answers_have_words_tags_and_names(tokenizer):
     task, model = made(tokenizer, 32)
     text = "The old-man's dog, ￼ sees 2 cats."
-    answer = next(task.answers(model, [text]))
+    answer = next(task.answer(loaded(model), [text]))
     assert answer.words == ("The", "old-man's", "dog", ",", "￼", "sees", "2", "cats", ".")
     assert len(answer.tags) == len(answer.scores) == len(answer.words)
-    for name in answer.names:
+    for name in answer.entities:
         assert text[name.start : name.end] == name.text
-    again = next(task.answers(model, [list(answer.words)]))
+    again = next(task.answer(loaded(model), [list(answer.words)]))
     assert again.words == answer.words
-    assert next(task.answers(model, [""])).words == ()
+    assert next(task.answer(loaded(model), [""])).words == ()
 
 
 @given(st.lists(st.text("ab'", min_size=1, max_size=4), max_size=9))
@@ -112,7 +112,7 @@ def test_words_and_their_characters(words):
     assert worded(words) == (text, spans)
 
 
-def test_who_goes_through_the_answers_may_still_train(tokenizer):
+def test_the_caller_of_answers_may_still_train(tokenizer):
     task, model = made(tokenizer, 32)
-    for _ in task.answers(model, ["the old dog", "a red tree"]):
+    for _ in task.answer(loaded(model), ["the old dog", "a red tree"]):
         assert not torch.is_inference_mode_enabled()

@@ -14,7 +14,7 @@ from clearhead.models import build
 from clearhead.tasks import Translate
 
 SENTENCE = st.lists(st.sampled_from("abcdefghij"), min_size=1, max_size=12).map(" ".join)
-TINY = {"width": 16, "num_heads": 2, "num_layers": 1, "hidden": 16, "dropout": 0.0}
+TINY = {"width": 16, "num_heads": 2, "num_layers": 1, "ffn_dim": 16, "dropout": 0.0}
 
 
 def pairs(*texts: tuple[str, str]) -> Rows:
@@ -44,7 +44,7 @@ def test_the_decoder_reads_what_it_has_said_before(words, texts, data):
         assert given_ids.tolist() == [pad, *labels[:-1].tolist()]
     assert batch.num_tokens == len(batch.ids) + len(batch.labels)
     assert task.lengths(columns)[chosen].sum() == batch.num_tokens
-    assert task.counts(columns)[chosen].sum() == len(batch.labels)
+    assert task.num_targets(columns)[chosen].sum() == len(batch.labels)
 
 
 def test_marks_that_stand_in_the_text_are_text(task):
@@ -56,12 +56,10 @@ def test_marks_that_stand_in_the_text_are_text(task):
         assert task.tokenizer.pad_id not in ids
 
 
-def test_long_pairs_are_left_out_and_told(task):
+def test_long_pairs_are_skipped_and_reported(task):
     long = "a " * 10
     columns, left = task.encode(pairs(("a b", "c"), (long, "c"), ("a", long), ("a " * 9, "b " * 9)))
-    assert [str(out) for out in left] == [
-        "2 of 4 examples were left out: a side has more than 10 tokens (data.max_len)"
-    ]
+    assert [str(out) for out in left] == ["2 of 4 examples were skipped: a side has more than 10 tokens (data.max_len)"]
     assert columns["source"].lengths().tolist() == [3, 10]
     assert columns["target"].lengths().tolist() == [2, 10]
     assert task.encode(pairs(("a", "b")))[1] == []
@@ -107,21 +105,21 @@ def test_a_tokenizer_without_padding_is_refused(words):
         _ = Translate(words["gpt2"]).start
 
 
-def test_what_generation_is_told(task):
-    told = task.generation()
-    assert told["decoder_start_token_id"] == told["pad_token_id"] == task.tokenizer.pad_id
-    assert told["eos_token_id"] == told["forced_eos_token_id"] == task.tokenizer.eos_id
-    assert told["bad_words_ids"] == [[task.tokenizer.pad_id]]
+def test_the_generation_config(task):
+    generation = task.save_format(task.config(TINY)).generation
+    assert generation["decoder_start_token_id"] == generation["pad_token_id"] == task.tokenizer.pad_id
+    assert generation["eos_token_id"] == generation["forced_eos_token_id"] == task.tokenizer.eos_id
+    assert generation["bad_words_ids"] == [[task.tokenizer.pad_id]]
 
 
 @pytest.mark.parametrize(
     ("settings", "family", "architecture"),
     [
         (TINY, "marian", "MarianMTModel"),
-        ({"kind": "gru", "width": 16, "hidden": 16}, "clearhead-recurrent", "RecurrentForConditionalGeneration"),
+        ({"kind": "gru", "width": 16, "hidden_size": 16}, "clearhead-recurrent", "RecurrentForConditionalGeneration"),
     ],
 )
 def test_the_family_it_is_saved_as(task, settings, family, architecture):
-    found, name = task.layout(task.config(settings))
-    assert (found.model_type, name) == (family, architecture)
-    assert name in found.heads
+    saved = task.save_format(task.config(settings))
+    assert (saved.family.model_type, saved.architecture) == (family, architecture)
+    assert saved.architecture in saved.family.heads

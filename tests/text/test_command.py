@@ -76,7 +76,7 @@ def test_mistakes_are_one_line(corpus, tmp_path, change, says):
 
 def test_a_missing_file_is_one_line(tmp_path):
     done = run(tmp_path / "none", "--template", "bert", "--vocab-size", 500, "--out", tmp_path / "t")
-    assert done.exit_code == 2 and done.stderr.count("\n") == 1 and "is no file" in done.stderr
+    assert done.exit_code == 2 and done.stderr.count("\n") == 1 and "is not a file" in done.stderr
 
 
 def test_the_help_has_an_example():

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import decoders
 
-from clearhead.text import TEMPLATES, Cut, Tokenizer
+from clearhead.text import TEMPLATES, Tokenizer, Truncation
 from tests.text.conftest import ALL, SPECIALS, WORDS
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -67,7 +67,7 @@ def test_special_strings_in_a_text_are_text(made, kind, template):
         if max_len is not None:
             assert len(got.ids) <= max_len
             full = tokenizer(a, b)
-            assert got.cut == ((Cut(0, len(full.ids), max_len),) if len(full.ids) > max_len else ())
+            assert got.truncations == ((Truncation(0, len(full.ids), max_len),) if len(full.ids) > max_len else ())
             assert len(got.ids) == min(len(full.ids), max_len)
             for i in range(len(parts)):  # what is kept is a beginning
                 assert full.ids[full.parts == i].tolist()[: len(parts[i])] == parts[i]
@@ -269,7 +269,7 @@ def test_a_pair_is_shortened_as_asked(made):
     longest, second = (tokenizer(a, b, max_len=10, shorten=how) for how in ("longest", "second"))
     assert [(longest.parts == i).sum() for i in (0, 1)] == [3, 4]
     assert [(second.parts == i).sum() for i in (0, 1)] == [4, 3]
-    assert longest.cut == second.cut == (Cut(0, 17, 10),)
+    assert longest.truncations == second.truncations == (Truncation(0, 17, 10),)
     with pytest.raises(ValueError, match="pair 1 leaves no room in 7 tokens"):
         tokenizer(["a", a], [b, b], max_len=7, shorten="second")
 
@@ -278,16 +278,16 @@ def test_the_report(made):
     tokenizer = made("wordpiece", "bert")
     assert tokenizer(["the cat"] * 3, max_len=4).report() == ""
     assert tokenizer("the " * 9, max_len=6).report() == (
-        "1 of 1 texts was longer than 6 tokens and was cut; the longest had 11"
+        "1 of 1 texts was longer than 6 tokens and was truncated; the longest had 11"
     )
     got = tokenizer(["the", "the " * 9, "the", "the " * 7], max_len=6)
-    assert got.report() == "2 of 4 texts were longer than 6 tokens and were cut; the longest had 11"
-    assert got.cut == (Cut(1, 11, 6), Cut(3, 9, 6)) and "2 cut" in repr(got)
+    assert got.report() == "2 of 4 texts were longer than 6 tokens and were truncated; the longest had 11"
+    assert got.truncations == (Truncation(1, 11, 6), Truncation(3, 9, 6)) and "2 truncated" in repr(got)
 
 
 def test_nothing_is_cut_unless_asked(made):
     got = made("wordpiece", "bert", max_len=16)("the " * 50)
-    assert len(got.ids) == 52 and not got.cut
+    assert len(got.ids) == 52 and not got.truncations
 
 
 def test_no_texts_and_empty_texts(made):
@@ -295,9 +295,9 @@ def test_no_texts_and_empty_texts(made):
     assert tokenizer([]).layout.num_sequences == 0 and tokenizer([], []).ids.shape == (0,)
     assert tokenizer([], max_len=5).offsets.shape == (0, 2)
     assert tokenizer.windows([], max_len=5, stride=2).layout.num_sequences == 0
-    assert tokenizer(["", "the"]).layout.sizes == (2, 3)
-    assert tokenizer.windows("", max_len=5, stride=2).layout.sizes == (2,)
-    assert made("bpe", "gpt2")(["", "the"]).layout.sizes[0] == 0
+    assert tokenizer(["", "the"]).layout.host_lengths == (2, 3)
+    assert tokenizer.windows("", max_len=5, stride=2).layout.host_lengths == (2,)
+    assert made("bpe", "gpt2")(["", "the"]).layout.host_lengths[0] == 0
 
 
 def test_what_is_no_text_is_refused(made):
@@ -311,7 +311,7 @@ def test_what_is_no_text_is_refused(made):
             tokenizer(texts)
     with pytest.raises(ValueError, match="2 texts but 1 pairs"):
         tokenizer(["a", "b"], ["c"])
-    with pytest.raises(ValueError, match="max_len is 2, and 2 special tokens go around"):
+    with pytest.raises(ValueError, match="max_len is 2, but 2 special tokens are added"):
         tokenizer("a", max_len=2)
     with pytest.raises(ValueError, match="shorten is 'first'"):
         tokenizer("a", "b", max_len=9, shorten="first")

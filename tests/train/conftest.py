@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import nn
 
-from clearhead.train import Run, prepare
+from clearhead.train import TrainingRun, prepare
 from clearhead.train.checkpoint import Checkpoints
-from clearhead.train.optimise import make_optimiser
-from clearhead.train.recipe import Optimiser
+from clearhead.train.optimizer import make_optimizer
+from clearhead.train.recipe import OptimizerConfig
 from tests.train.tiny import recipe, texts
 
 
@@ -40,7 +40,7 @@ def base(prepared, tmp_path) -> Path:
 def begin(prepared, base):
     """Runs of the tiny recipe with other training settings, in fresh folders."""
 
-    def make(name: str = "run", model: dict[str, object] | None = None, **train: object) -> Run:
+    def make(name: str = "run", model: dict[str, object] | None = None, **train: object) -> TrainingRun:
         shutil.copytree(prepared / "run", base / name, dirs_exist_ok=True)
         made = recipe(**train)
         made.model.update(model or {})
@@ -51,11 +51,11 @@ def begin(prepared, base):
 
 @pytest.fixture
 def state(tmp_path):
-    """A model, its optimiser after a step, and a place for checkpoints."""
+    """A model, its optimizer after a step, and a place for checkpoints."""
 
-    def make(keep: int = 2, optimiser: Optimiser | None = None):
+    def make(keep: int = 2, optimizer: OptimizerConfig | None = None):
         model = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4))
-        made = make_optimiser(model, optimiser or Optimiser())
+        made = make_optimizer(model, optimizer or OptimizerConfig())
         for param in model.parameters():
             param.grad = torch.randn_like(param)
         made.step()

@@ -8,7 +8,7 @@ from typing import Any
 
 from clearhead.data.shards import SIZES, packed, write_shard
 from clearhead.files import write_manifest
-from clearhead.text import tokens_of, train_tokenizer
+from clearhead.text import tokenize_sentences, train_tokenizer
 
 WORDS = ["ba", "be", "bi", "bo", "bu", "da", "de", "di", "do", "du", "ka", "ke", "ki", "ko", "ku"]
 
@@ -26,7 +26,7 @@ def made_shards(folder: Path, template: str = "bert", documents: int = 90, block
     words = train_tokenizer(folder / "text", template=template, vocab_size=300 if template == "gpt2" else 60)
     (folder / "text").unlink()
     words.save(folder / "tokenizer")
-    turned = list(tokens_of(texts, words, "en"))
+    turned = list(tokenize_sentences(texts, words, "en"))
     blocks: list[tuple[str, int]] = []
     for number in range(3):
         path = folder / f"shard-{number}.array_record"
@@ -41,10 +41,10 @@ def values(task: str, **data: Any) -> dict[str, Any]:
     """A recipe that trains from `shards` in a second or two."""
     return {
         "task": task,
-        "data": {"train": {"shards": "shards"}, "hold_out": 8, "max_len": 24, **data},
-        "model": {"width": 16, "num_heads": 2, "num_layers": 1, "hidden": 32, "dropout": 0.1},
+        "data": {"train": {"shards": "shards"}, "validation_rows": 8, "max_len": 24, **data},
+        "model": {"width": 16, "num_heads": 2, "num_layers": 1, "ffn_dim": 32, "dropout": 0.1},
         "train": {
             "steps": 12, "batch_tokens": 200, "dtype": "float32", "evaluate_every": 4, "save_every": 3,
-            "optimiser": {"lr": 0.01}, "schedule": {"kind": "linear", "warmup": 2},
+            "optimizer": {"lr": 0.01}, "schedule": {"kind": "linear", "warmup": 2},
         },
     }  # fmt: skip

@@ -14,24 +14,24 @@ import pytest
 import torch
 from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
 
-from clearhead.files import Damaged, leftovers, read_manifest, write_manifest
-from clearhead.train.checkpoint import STATE, Checkpoints, Progress, fill_optimiser, read_tensors, tensors_of
-from clearhead.train.recipe import Optimiser
+from clearhead.files import IntegrityError, read_manifest, stale_temporaries, write_manifest
+from clearhead.train.checkpoint import STATE, Checkpoints, Progress, init_optimizer_state, read_tensors, tensors_of
+from clearhead.train.recipe import OptimizerConfig
 
 
-def copies(model, optimiser) -> dict[str, torch.Tensor]:
-    return {name: tensor.clone() for name, tensor in tensors_of(model, optimiser).items()}
+def copies(model, optimizer) -> dict[str, torch.Tensor]:
+    return {name: tensor.clone() for name, tensor in tensors_of(model, optimizer).items()}
 
 
-def spoil(model, optimiser) -> None:
+def spoil(model, optimizer) -> None:
     with torch.no_grad():
-        for tensor in tensors_of(model, optimiser).values():
+        for tensor in tensors_of(model, optimizer).values():
             tensor.fill_(7.0)
 
 
 def forge(folder: Path) -> None:
     """A manifest that fits whatever is there now: the hashes carry no key."""
-    write_manifest(folder, read_manifest(folder).facts)
+    write_manifest(folder, read_manifest(folder).metadata)
 
 
 def flip(path: Path) -> None:
@@ -41,32 +41,32 @@ def flip(path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["adamw", "sgd"])
 def test_every_bit_comes_back(state, kind):
-    model, optimiser, checkpoints = state(optimiser=Optimiser(kind=kind, lr=0.01))
-    before = copies(model, optimiser)
-    assert any(name.startswith("optimiser.") for name in before)
+    model, optimizer, checkpoints = state(optimizer=OptimizerConfig(kind=kind, lr=0.01))
+    before = copies(model, optimizer)
+    assert any(name.startswith("optimizer.") for name in before)
     progress = Progress(step=5, seconds=1.5, best=0.25, best_step=4, since_best=1, evaluated=4, log_bytes=100)
-    folder = checkpoints.save(progress, model, optimiser)
+    folder = checkpoints.save(progress, model, optimizer)
     assert folder.name == "step-00000005"
-    spoil(model, optimiser)
-    assert checkpoints.restore(folder, model, optimiser) == progress
-    after = tensors_of(model, optimiser)
+    spoil(model, optimizer)
+    assert checkpoints.restore(folder, model, optimizer) == progress
+    after = tensors_of(model, optimizer)
     assert all(torch.equal(before[name], after[name]) for name in before)
 
 
-def test_a_fresh_optimiser_is_filled_and_nothing_moves(state):
-    model, optimiser, _ = state()
+def test_a_new_optimizer_is_restored_and_weights_do_not_change(state):
+    model, optimizer, _ = state()
     weights = {name: p.detach().clone() for name, p in model.named_parameters()}
-    fresh = type(optimiser)(model.parameters(), lr=0.3)
-    fill_optimiser(fresh)
+    fresh = type(optimizer)(model.parameters(), lr=0.3)
+    init_optimizer_state(fresh)
     assert all(torch.equal(p, weights[name]) for name, p in model.named_parameters())
     assert fresh.param_groups[0]["lr"] == 0.3
-    assert set(tensors_of(model, fresh)) == set(tensors_of(model, optimiser))
+    assert set(tensors_of(model, fresh)) == set(tensors_of(model, optimizer))
     assert all(p.grad is None for p in model.parameters())
 
 
 def test_only_what_it_is_made_of_is_in_it(state):
-    model, optimiser, checkpoints = state()
-    folder = checkpoints.save(Progress(step=1), model, optimiser)
+    model, optimizer, checkpoints = state()
+    folder = checkpoints.save(Progress(step=1), model, optimizer)
     assert sorted(p.name for p in folder.iterdir()) == [".metadata", "__0_0.distcp", "clearhead.json", STATE]
     assert json.loads((folder / STATE).read_text())["step"] == 1
 
@@ -79,32 +79,32 @@ def steps(checkpoints: Checkpoints) -> list[int]:
 
 
 def test_the_newest_few_are_kept_and_the_best(state):
-    model, optimiser, checkpoints = state(keep=2)
+    model, optimizer, checkpoints = state(keep=2)
     for step in range(1, 6):
-        checkpoints.save(Progress(step=step, best_step=2 if step >= 2 else None), model, optimiser)
+        checkpoints.save(Progress(step=step, best_step=2 if step >= 2 else None), model, optimizer)
     assert steps(checkpoints) == [2, 4, 5]
-    checkpoints.save(Progress(step=6, best_step=6), model, optimiser)
+    checkpoints.save(Progress(step=6, best_step=6), model, optimizer)
     assert steps(checkpoints) == [5, 6], "a best one that is beaten goes"
 
 
 def test_one_that_was_saved_because_of_a_signal_takes_no_place(state):
     """Else a run that was stopped would keep, and average, others than one that was not."""
-    model, optimiser, checkpoints = state(keep=2)
-    checkpoints.save(Progress(step=10), model, optimiser)
-    checkpoints.save(Progress(step=20), model, optimiser)
-    checkpoints.save(Progress(step=25, between=True), model, optimiser)
+    model, optimizer, checkpoints = state(keep=2)
+    checkpoints.save(Progress(step=10), model, optimizer)
+    checkpoints.save(Progress(step=20), model, optimizer)
+    checkpoints.save(Progress(step=25, between=True), model, optimizer)
     assert steps(checkpoints) == [10, 20, 25]
     assert checkpoints.newest() == checkpoints.at(25)
     assert [p.name for p in checkpoints.planned()] == ["step-00000010", "step-00000020"]
-    checkpoints.save(Progress(step=30), model, optimiser)
+    checkpoints.save(Progress(step=30), model, optimizer)
     assert steps(checkpoints) == [20, 30]
 
 
 def test_what_a_killed_process_left_is_taken_away(state):
-    model, optimiser, checkpoints = state()
+    model, optimizer, checkpoints = state()
     (checkpoints.folder / ".step-00000003.clearhead-0a1b2c3d.new").mkdir()
-    checkpoints.save(Progress(step=4), model, optimiser)
-    assert leftovers(checkpoints.folder) == []
+    checkpoints.save(Progress(step=4), model, optimizer)
+    assert stale_temporaries(checkpoints.folder) == []
 
 
 def test_there_may_be_none(tmp_path):
@@ -119,9 +119,9 @@ def test_there_may_be_none(tmp_path):
 @pytest.mark.parametrize("name", ["__0_0.distcp", ".metadata", STATE, "clearhead.json"])
 @pytest.mark.parametrize("how", ["flipped", "cut", "gone"])
 def test_a_damaged_newest_falls_back_to_the_one_before(state, name, how):
-    model, optimiser, checkpoints = state(keep=3)
+    model, optimizer, checkpoints = state(keep=3)
     for step in (1, 2):
-        checkpoints.save(Progress(step=step), model, optimiser)
+        checkpoints.save(Progress(step=step), model, optimizer)
     path = checkpoints.at(2) / name
     if how == "flipped":
         flip(path)
@@ -129,35 +129,35 @@ def test_a_damaged_newest_falls_back_to_the_one_before(state, name, how):
         path.write_bytes(path.read_bytes()[:-1])
     else:
         path.unlink()
-    with pytest.warns(UserWarning, match="is damaged: .*the checkpoint before it is used"):
+    with pytest.warns(UserWarning, match="is damaged: .*using the previous checkpoint"):
         assert checkpoints.newest() == checkpoints.at(1)
-    with pytest.raises(Damaged, match=name.replace(".", r"\.")):
-        checkpoints.restore(checkpoints.at(2), model, optimiser)
+    with pytest.raises(IntegrityError, match=name.replace(".", r"\.")):
+        checkpoints.restore(checkpoints.at(2), model, optimizer)
 
 
 def test_all_damaged_is_a_beginning(state):
-    model, optimiser, checkpoints = state()
-    flip(checkpoints.save(Progress(step=1), model, optimiser) / STATE)
+    model, optimizer, checkpoints = state()
+    flip(checkpoints.save(Progress(step=1), model, optimizer) / STATE)
     with pytest.warns(UserWarning, match="is damaged"):
         assert checkpoints.newest() is None
 
 
 def test_a_damaged_later_one_neither_outlives_nor_blocks_a_new_one(state):
     """Fallen back from 9 to 3: the checkpoint at 6 is kept though 9 is later, and 9 is written anew."""
-    model, optimiser, checkpoints = state(keep=1)
+    model, optimizer, checkpoints = state(keep=1)
     for step in (3, 9):
-        flip(checkpoints.save(Progress(step=step), model, optimiser) / STATE)
-    checkpoints.save(Progress(step=6), model, optimiser)
+        flip(checkpoints.save(Progress(step=step), model, optimizer) / STATE)
+    checkpoints.save(Progress(step=6), model, optimizer)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert checkpoints.newest() == checkpoints.at(6)
-    checkpoints.save(Progress(step=9), model, optimiser)
+    checkpoints.save(Progress(step=9), model, optimizer)
     assert checkpoints.newest() == checkpoints.at(9)
 
 
 def test_a_model_of_other_shapes_is_told(state):
-    model, optimiser, checkpoints = state()
-    folder = checkpoints.save(Progress(step=1), model, optimiser)
+    model, optimizer, checkpoints = state()
+    folder = checkpoints.save(Progress(step=1), model, optimizer)
     other = {"model.nothing": torch.zeros(3)}
     with pytest.raises(ValueError, match=r"step-00000001 cannot be read: .*nothing"):
         read_tensors(folder, other)
@@ -167,17 +167,17 @@ def test_a_model_of_other_shapes_is_told(state):
 
 
 def test_a_state_with_other_keys_is_told(state):
-    model, optimiser, checkpoints = state()
-    folder = checkpoints.save(Progress(step=1), model, optimiser)
+    model, optimizer, checkpoints = state()
+    folder = checkpoints.save(Progress(step=1), model, optimizer)
     (folder / STATE).write_text('{"steps": 3}')
     forge(folder)
-    with pytest.raises(ValueError, match="is not the state of such a run"):
-        checkpoints.restore(folder, model, optimiser)
+    with pytest.raises(ValueError, match="is not the state of a run of this version"):
+        checkpoints.restore(folder, model, optimizer)
 
 
 def test_a_full_disk_is_told_and_leaves_the_old(state, monkeypatch):
-    model, optimiser, checkpoints = state()
-    checkpoints.save(Progress(step=1), model, optimiser)
+    model, optimizer, checkpoints = state()
+    checkpoints.save(Progress(step=1), model, optimizer)
     opened = Path.open
 
     def full(self, *args, **kwargs):
@@ -187,15 +187,15 @@ def test_a_full_disk_is_told_and_leaves_the_old(state, monkeypatch):
 
     monkeypatch.setattr(Path, "open", full)
     with pytest.raises(ValueError, match=r"no checkpoint can be written to .*No space left on device"):
-        checkpoints.save(Progress(step=2), model, optimiser)
-    assert steps(checkpoints) == [1] and leftovers(checkpoints.folder) == []
+        checkpoints.save(Progress(step=2), model, optimizer)
+    assert steps(checkpoints) == [1] and stale_temporaries(checkpoints.folder) == []
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("reading", [False, True])
 def test_a_signal_while_torch_reads_or_writes_is_no_fault(state, monkeypatch, error, reading):
-    model, optimiser, checkpoints = state()
-    checkpoints.save(Progress(step=1), model, optimiser)
+    model, optimizer, checkpoints = state()
+    checkpoints.save(Progress(step=1), model, optimizer)
 
     def interrupted(*args, **kwargs):
         raise error
@@ -205,8 +205,8 @@ def test_a_signal_while_torch_reads_or_writes_is_no_fault(state, monkeypatch, er
     )
     act = checkpoints.restore if reading else checkpoints.save
     with pytest.raises(error):
-        act(checkpoints.at(1) if reading else Progress(step=2), model, optimiser)
-    assert steps(checkpoints) == [1] and leftovers(checkpoints.folder) == []
+        act(checkpoints.at(1) if reading else Progress(step=2), model, optimizer)
+    assert steps(checkpoints) == [1] and stale_temporaries(checkpoints.folder) == []
 
 
 # Hostility: the pickle of the index
@@ -230,11 +230,11 @@ def hostile(folder: Path, data: bytes) -> Path:
 
 @pytest.fixture
 def saved(state):
-    model, optimiser, checkpoints = state()
-    folder = checkpoints.save(Progress(step=1), model, optimiser)
+    model, optimizer, checkpoints = state()
+    folder = checkpoints.save(Progress(step=1), model, optimizer)
 
     def restore() -> None:
-        checkpoints.restore(folder, model, optimiser)
+        checkpoints.restore(folder, model, optimizer)
 
     restore()
     return folder, restore
@@ -286,14 +286,14 @@ def test_names_that_do_not_belong_in_an_index(saved, name):
 
 
 def test_a_good_index_names_nothing_but_what_is_allowed(saved):
-    from clearhead.train.checkpoint import ALLOWED
+    from clearhead.train.torch_private import INDEX_CLASSES
 
     folder, _ = saved
     strings: list[str] = []
     for code, value, _ in pickletools.genops((folder / ".metadata").read_bytes()):
         if code.name in ("GLOBAL", "INST"):
             module, name = str(value).split()
-            assert name in ALLOWED.get(module, ()) or isinstance(getattr(torch, name), torch.dtype)
+            assert name in INDEX_CLASSES.get(module, ()) or isinstance(getattr(torch, name), torch.dtype)
         strings += [str(value)] if "UNICODE" in code.name else []
     assert any("metadata" in text for text in strings)
 

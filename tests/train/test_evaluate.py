@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 
+from clearhead.train.distributed import Distributed
 from clearhead.train.evaluate import evaluate
-from clearhead.train.ranks import Ranks
 
 
 def test_it_is_the_mean_over_all_tokens_whatever_the_batches(begin):
     run = begin(label_smoothing=0.3)
-    model = run.job(Ranks(), shown=False).model
+    model = run.job(Distributed(), shown=False).model
     batch = run.task.collate(run.valid, np.arange(len(run.valid["source"])))
     with torch.no_grad():
         exact = run.task.loss(model.eval(), batch).item() / len(batch.labels)
@@ -27,7 +27,7 @@ def test_it_is_the_mean_over_all_tokens_whatever_the_batches(begin):
 
 def test_it_leaves_nothing_behind(begin):
     run = begin()
-    model = run.job(Ranks(), shown=False).model
+    model = run.job(Distributed(), shown=False).model
     before = torch.get_rng_state()
     evaluate(model, run.task, run.valid, run.recipe.train)
     assert torch.equal(torch.get_rng_state(), before)
@@ -36,7 +36,7 @@ def test_it_leaves_nothing_behind(begin):
 
 def test_a_perplexity_beyond_numbers_is_large_and_no_error(begin):
     run = begin()
-    model = run.job(Ranks(), shown=False).model
+    model = run.job(Distributed(), shown=False).model
     with torch.no_grad():
         model.head.output.bias += torch.linspace(-5e4, 5e4, len(model.head.output.bias))
     found = evaluate(model, run.task, run.valid, run.recipe.train)

@@ -1,4 +1,4 @@
-"""Heartbeats: who is silent is lost, and nobody else. Ranks are threads here, and a beat takes milliseconds."""
+"""Heartbeats: a silent rank is lost, and no other. Ranks are threads here, and a beat takes milliseconds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ME, OTHER = 0, 1
 
 
 class Scene:
-    """A store, what was killed, and why somebody gave up."""
+    """A store, the processes that were killed, and the reason for ending the attempt."""
 
     def __init__(self) -> None:
         self.store = TCPStore("localhost", 0, is_master=True, timeout=timedelta(seconds=5))
@@ -37,7 +37,7 @@ class Scene:
 @pytest.fixture
 def scene(monkeypatch) -> Scene:
     scene = Scene()
-    monkeypatch.setattr(heartbeat, "BEAT", 0.01)
+    monkeypatch.setattr(heartbeat, "INTERVAL_S", 0.01)
     monkeypatch.setattr(heartbeat, "_give_up", scene.give_up)
     monkeypatch.setattr(os, "kill", lambda *given: scene.killed.append(given))
     return scene
@@ -52,7 +52,7 @@ def test_a_silent_rank_is_ended_where_it_runs(scene):
     scene.store.set(f"heartbeat/{OTHER}", "12345 7")
     with scene.heartbeat(ME):
         assert scene.given_up.wait(5.0)
-    assert scene.killed[0] == (12345, signal.SIGKILL) and scene.reason == "rank 1 gives no sign of life"
+    assert scene.killed[0] == (12345, signal.SIGKILL) and scene.reason == "rank 1 sends no heartbeat"
 
 
 def test_a_process_of_another_machine_is_not_killed_from_here(scene):
@@ -62,27 +62,27 @@ def test_a_process_of_another_machine_is_not_killed_from_here(scene):
     assert not scene.killed
 
 
-def test_who_has_left_is_not_missed(scene):
+def test_a_rank_that_has_left_is_not_lost(scene):
     with scene.heartbeat(OTHER):
         pass
     with scene.heartbeat(ME):
         assert not scene.given_up.wait(1.0)
 
 
-def test_who_has_not_come_yet_is_waited_for_longer(scene, monkeypatch):
-    monkeypatch.setattr(heartbeat, "LATE", 100)
+def test_a_rank_that_starts_late_has_more_time(scene, monkeypatch):
+    monkeypatch.setattr(heartbeat, "MAX_START_BEATS", 100)
     with scene.heartbeat(ME):
         assert not scene.given_up.wait(0.5)
         assert scene.given_up.wait(5.0)
-    assert not scene.killed  # nobody knows its number
+    assert not scene.killed  # its process id is unknown
 
 
-def test_without_the_store_there_is_nobody_left_to_work_with(scene):
+def test_without_the_store_the_attempt_ends(scene):
     with scene.heartbeat(ME):
         scene.store.set(f"heartbeat/{OTHER}", heartbeat.LEFT)
         scene.store = None  # type: ignore[assignment]
         assert scene.given_up.wait(10.0)
-    assert scene.reason == "the launcher of this run has gone"
+    assert scene.reason == "the launcher of this run is gone"
 
 
 def test_a_busy_main_thread_does_not_keep_the_heart_from_beating(scene):

@@ -67,8 +67,8 @@ def test_each_process_knows_its_rank(run, tmp_path):
 def test_a_fault_that_comes_back_ends_the_run(run):
     code, said, attempts = run("save(10); os._exit(7 if rank == 1 else 0)")
     assert code == 1 and attempts == ATTEMPTS + 1  # the first of them made a checkpoint
-    assert "rank 1 ended with exit code 7; going on from step-00000010" in said[0]
-    assert "without a new checkpoint, so this is given up" in said[-1]
+    assert "rank 1 ended with exit code 7; resuming from step-00000010" in said[0]
+    assert "giving up after 3 attempts without a new checkpoint" in said[-1]
 
 
 def test_a_run_may_fail_as_often_as_it_gets_on(run):

@@ -11,20 +11,20 @@ import numpy as np
 import pytest
 import torch
 
-from clearhead.train import Checkpoints, Job, NotFinite, Stopped, fit
+from clearhead.train import Checkpoints, NotFinite, Stopped, TrainingJob, fit
 from clearhead.train.checkpoint import tensors_of
+from clearhead.train.distributed import Distributed
 from clearhead.train.loop import step
-from clearhead.train.optimise import make_optimiser, rate
-from clearhead.train.ranks import Ranks
-from clearhead.train.stop import Stop
+from clearhead.train.optimizer import lr_factor, make_optimizer
+from clearhead.train.signals import SignalGuard
 from clearhead.train.tracking import TIMES, read_log
 
 
-def job_of(run, **changes) -> Job:
-    return replace(run.job(Ranks(), shown=False), **changes)
+def job_of(run, **changes) -> TrainingJob:
+    return replace(run.job(Distributed(), shown=False), **changes)
 
 
-def weights(job: Job) -> dict[str, torch.Tensor]:
+def weights(job: TrainingJob) -> dict[str, torch.Tensor]:
     return {name: p.detach().clone() for name, p in job.model.named_parameters()}
 
 
@@ -50,7 +50,7 @@ def test_the_log_has_every_step_and_evaluation(begin):
     assert set(steps[0]) == {"step", "epoch", "batch", "examples", "loss", "norm", "lr", "seconds", "tokens_per_second"}
     assert [record["step"] for record in log if "valid_loss" in record] == [4, 8, 12]
     for record in steps:
-        assert record["lr"] == 0.01 * rate(record["step"], 12, run.recipe.train.schedule)
+        assert record["lr"] == 0.01 * lr_factor(record["step"], 12, run.recipe.train.schedule)
     per_epoch = len({record["batch"] for record in steps})
     assert [(r["epoch"], r["batch"]) for r in steps] == [divmod(i, per_epoch) for i in range(12)]
     assert [at for at, _ in numbers] == [record["step"] for record in log]
@@ -66,8 +66,8 @@ def test_the_log_has_every_step_and_evaluation(begin):
 
 def one_step(run, examples, **settings):
     job = job_of(run, settings=replace(run.recipe.train, **settings))
-    optimiser = make_optimiser(job.model, job.settings.optimiser)
-    loss, norm, _ = step(job, optimiser, examples, 0, Ranks(), Stop())
+    optimizer = make_optimizer(job.model, job.settings.optimizer)
+    loss, norm, _ = step(job, optimizer, examples, 0, Distributed(), SignalGuard())
     return loss, norm, weights(job)
 
 
@@ -76,25 +76,25 @@ def one_step(run, examples, **settings):
 def test_a_batch_in_parts_is_the_same_batch(begin, parts, kind):
     """Ragged lengths, more parts than examples among them. Worst seen: 1.5e-7 of the loss and the norm, 6e-8 of a weight."""
     shape = {"dropout": 0.0} if kind == "transformer" else {"kind": "gru", "dropout": 0.0}
-    run = begin(optimiser={"kind": "sgd", "lr": 0.1})
+    run = begin(optimizer={"kind": "sgd", "lr": 0.1})
     if kind == "gru":
         run.recipe.model.clear()
-        shape |= {"width": 16, "hidden": 16}
+        shape |= {"width": 16, "hidden_size": 16}
     run.recipe.model.update(shape)
     examples = np.arange(20)
     loss, norm, after = one_step(run, examples)
-    other_loss, other_norm, other = one_step(run, examples, accumulate=parts)
+    other_loss, other_norm, other = one_step(run, examples, gradient_accumulation=parts)
     assert other_loss == pytest.approx(loss, rel=1e-6)
     assert other_norm == pytest.approx(norm, rel=1e-6)
     for name in after:
         torch.testing.assert_close(other[name], after[name], rtol=1e-6, atol=1e-6)
 
 
-def test_recomputed_blocks_change_nothing(begin):
+def test_activation_checkpointing_changes_nothing(begin):
     """Dropout included: the same mask falls again."""
     results = []
-    for recompute in (False, True):
-        run = begin(f"recompute-{recompute}", recompute=recompute, steps=3)
+    for enabled in (False, True):
+        run = begin(f"checkpointing-{enabled}", activation_checkpointing=enabled, steps=3)
         job = job_of(run, evaluate=None)
         fit(job)
         results.append((timeless(run.folder), weights(job)))
@@ -115,10 +115,10 @@ def test_the_loss_is_per_token_of_the_whole_batch(begin):
 def test_clipping_bounds_the_step_and_the_norm_is_told_before(begin):
     run = begin(model={"dropout": 0.0})
     before = weights(job_of(run))
-    optimiser = replace(run.recipe.train.optimiser, kind="sgd", lr=1.0, momentum=0.0)
+    optimizer = replace(run.recipe.train.optimizer, kind="sgd", lr=1.0, momentum=0.0)
     moves = {}
     for clip in (None, 0.01):
-        _, norm, after = one_step(run, np.arange(7), optimiser=replace(optimiser, clip=clip))
+        _, norm, after = one_step(run, np.arange(7), optimizer=replace(optimizer, clip=clip))
         moves[clip] = torch.cat([(after[n] - before[n]).flatten() for n in before]).norm().item()
         assert norm > 0.1
     assert moves[None] == pytest.approx(norm, rel=1e-4)
@@ -177,7 +177,7 @@ def test_losses_are_best_low_and_scores_high(begin, metric, best):
 
 
 def test_a_metric_that_is_not_measured_is_told(begin):
-    with pytest.raises(ValueError, match=r"train\.metric is 'bleu': this task measures loss"):
+    with pytest.raises(ValueError, match=r"train\.metric is 'bleu': the metrics of this task are loss"):
         fit(job_of(begin(metric="bleu"), evaluate=lambda model, at: {"loss": 1.0}))
 
 
@@ -266,13 +266,13 @@ def test_more_steps_go_on_from_the_end(begin):
     assert [r["step"] for r in timeless(run.folder) if "loss" in r] == [1, 2, 3, 4, 5, 6]
 
 
-def test_every_optimiser_tensor_is_part_of_the_state(begin):
+def test_every_optimizer_tensor_is_part_of_the_state(begin):
     run = begin(steps=2)
     job = job_of(run)
-    optimiser = make_optimiser(job.model, job.settings.optimiser)
-    step(job, optimiser, np.arange(5), 0, Ranks(), Stop())
-    kept = tensors_of(job.model, optimiser)
+    optimizer = make_optimizer(job.model, job.settings.optimizer)
+    step(job, optimizer, np.arange(5), 0, Distributed(), SignalGuard())
+    kept = tensors_of(job.model, optimizer)
     params = dict(job.model.named_parameters())
     assert set(kept) == {f"model.{n}" for n in params} | {
-        f"optimiser.{n}.{kind}" for n in params for kind in ("step", "exp_avg", "exp_avg_sq")
+        f"optimizer.{n}.{kind}" for n in params for kind in ("step", "exp_avg", "exp_avg_sq")
     }

@@ -13,7 +13,7 @@ import clearhead
 from clearhead.files import read_manifest
 from clearhead.train import make_recipe, prepare, train
 from clearhead.train.checkpoint import read_tensors
-from clearhead.train.run import rows_of
+from clearhead.train.run_data import read_part
 from tests.train.tiny import recipe, values
 
 
@@ -25,7 +25,7 @@ def changed(section: str, **new: object):
 def test_everything_is_made_once_and_told(base):
     told: list[str] = []
     run = prepare(recipe(), base, base / "runs" / "one", told.append)
-    assert told[0].startswith("tokenizer: ") and told[0].endswith(" pieces, learnt from the training text")
+    assert told[0].startswith("tokenizer: ") and told[0].endswith(" tokens, trained on the training text")
     assert told[1].startswith("train: 70 examples, ") and told[2].startswith("valid: 10 examples, ")
     assert (len(run.train["source"]), len(run.valid["source"])) == (70, 10)
     assert sorted(p.name for p in run.folder.iterdir()) == ["data", "recipe.yaml", "tokenizer"]
@@ -55,7 +55,7 @@ def test_a_validation_part_of_its_own(base):
 def test_what_is_left_out_is_told(base):
     told: list[str] = []
     prepare(changed("data", max_len=4), base, base / "run", told.append)
-    assert any("examples were left out: a side has more than 4 tokens" in line for line in told)
+    assert any("examples were skipped: a side has more than 4 tokens" in line for line in told)
 
 
 # The final model
@@ -69,7 +69,7 @@ def test_the_model_is_the_best_checkpoint_and_everybody_opens_it(base):
     into = {f"model.{name}": torch.empty_like(p) for name, p in model.model.named_parameters()}
     read_tensors(best, into)
     assert all(torch.equal(into[f"model.{name}"], p) for name, p in model.model.named_parameters())
-    facts = read_manifest(run.folder / "model").facts
+    facts = read_manifest(run.folder / "model").metadata
     assert facts["task"] == "translate" and facts["step"] == 12
     assert make_recipe(facts["recipe"]) == recipe()
     results = json.loads((run.folder / "results.json").read_text())
@@ -110,10 +110,10 @@ def test_transformers_opens_it(base):
 @pytest.mark.parametrize("task", ["translate", "language_model"])
 def test_recurrent_nets_are_trained_and_opened(base, kind, task):
     made = values(steps=2, evaluate_every=2)
-    made["model"] = {"kind": kind, "width": 8, "hidden": 8}
+    made["model"] = {"kind": kind, "width": 8, "hidden_size": 8}
     if task == "language_model":
         made |= {"task": task, "tokenizer": {"vocab_size": 300}}
-        made["data"] = {"train": {"text": "a.x"}, "hold_out": 10, "max_len": 16}
+        made["data"] = {"train": {"text": "a.x"}, "validation_rows": 10, "max_len": 16}
     run = prepare(make_recipe(made), base, base / "run")
     train(run, shown=False)
     assert clearhead.load(run.folder / "model").model.training is False
@@ -133,19 +133,20 @@ def test_a_run_that_has_ended_writes_the_same_model_again(base):
 
 def test_before_the_first_checkpoint_a_recipe_may_be_changed(base):
     prepare(recipe(), base, base / "run")
-    run = prepare(recipe(optimiser={"lr": 0.5}), base, base / "run")
-    assert run.recipe.train.optimiser.lr == 0.5
-    run = prepare(changed("data", hold_out=20), base, base / "run")
+    run = prepare(recipe(optimizer={"lr": 0.5}), base, base / "run")
+    assert run.recipe.train.optimizer.lr == 0.5
+    run = prepare(changed("data", validation_rows=20), base, base / "run")
     assert (len(run.train["source"]), len(run.valid["source"])) == (60, 20), "the data is made anew"
 
 
 def test_after_it_only_the_number_of_steps(base):
     train(prepare(recipe(steps=3), base, base / "run"), shown=False)
     with pytest.raises(
-        ValueError, match=r"was begun with other training settings: only train\.steps and train\.epochs may change"
+        ValueError,
+        match=r"was created with different training settings: only train\.steps and train\.epochs may change",
     ):
         prepare(recipe(steps=3, save_every=1), base, base / "run")
-    with pytest.raises(ValueError, match="was begun with another recipe"):
+    with pytest.raises(ValueError, match="was created from a different recipe"):
         prepare(replace(recipe(steps=3), seed=5), base, base / "run")
     assert train(prepare(recipe(steps=5), base, base / "run"), shown=False).step == 5
 
@@ -153,7 +154,7 @@ def test_after_it_only_the_number_of_steps(base):
 def test_a_folder_that_is_no_run_is_left_alone(base):
     (base / "other").mkdir()
     (base / "other" / "thesis.tex").write_text("precious")
-    with pytest.raises(ValueError, match="holds something that is no run"):
+    with pytest.raises(ValueError, match="exists and is not the folder of a run"):
         prepare(recipe(), base, base / "other")
     assert [p.name for p in (base / "other").iterdir()] == ["thesis.tex"]
 
@@ -161,11 +162,15 @@ def test_a_folder_that_is_no_run_is_left_alone(base):
 @pytest.mark.parametrize(
     ("section", "new", "says"),
     [
-        ("model", {"norm_first": True}, "model.norm_first is True, and the model is saved as Marian, which has False"),
+        ("model", {"norm_first": True}, "model.norm_first is True, but the model is saved as Marian, which has False"),
         ("model", {"norm": "rms"}, "model.norm is 'rms'"),
         ("model", {"widht": 3}, "did you mean 'width'"),
         ("train", {"batch_tokens": 5}, r"an example has \d+ tokens, and a batch holds 5: raise batch_tokens"),
-        ("data", {"hold_out": 80}, r"data\.train holds no example beside the 80 rows of data\.hold_out: lower it"),
+        (
+            "data",
+            {"validation_rows": 80},
+            r"data\.train has no examples besides the 80 rows of data\.validation_rows: lower it",
+        ),
         ("data", {"train": {"source": "no.x", "target": "a.y"}}, "no.x is no file"),
         ("data", {"test": {"source": "a.x", "target": "no.y"}}, "no.y is no file"),
         ("tokenizer", {"vocab_size": 5}, "vocab_size leaves room"),
@@ -188,10 +193,10 @@ def test_another_tokenizer_under_the_same_name_is_refused(base):
     made = changed("tokenizer", folder="words")
     prepare(made, base, base / "run")
     (base / "b.x").write_text("completely different text here\n" * 5)
-    prepare(changed("data", train={"source": "b.x", "target": "b.x"}, hold_out=1), base, base / "third")
+    prepare(changed("data", train={"source": "b.x", "target": "b.x"}, validation_rows=1), base, base / "third")
     shutil.rmtree(base / "words")
     shutil.copytree(base / "third" / "tokenizer", base / "words")
-    with pytest.raises(ValueError, match="was made with another tokenizer than there is now"):
+    with pytest.raises(ValueError, match="was made with a different tokenizer than the current one"):
         prepare(made, base, base / "run")
 
 
@@ -205,7 +210,7 @@ def test_damaged_data_is_refused(base):
 
 def test_rows_of_a_table_and_of_files(base):
     (base / "t.tsv").write_text("x\ty\nba\tbe\n")
-    assert [row.values for row in rows_of({"file": "t.tsv", "source": "x", "target": "y"}, base)] == [
+    assert [row.values for row in read_part({"file": "t.tsv", "source": "x", "target": "y"}, base)] == [
         {"source": "ba", "target": "be"}
     ]
-    assert next(iter(rows_of({"source": "a.x", "target": "a.y"}, base))).line == 1
+    assert next(iter(read_part({"source": "a.x", "target": "a.y"}, base))).line == 1

@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 import torch
 
-from clearhead.data import divide
+from clearhead.data import split_batch
 from clearhead.train import make_recipe, prepare, train
-from clearhead.train.batches import batches_of
 from clearhead.train.evaluate import evaluate
-from clearhead.train.prove import prove, shortened
-from clearhead.train.run import shards_of
+from clearhead.train.loop import make_batches
+from clearhead.train.run_data import open_shards
+from clearhead.train.verify_resume import prove, shortened
 from tests.train.shards import made_shards, values
 
 pytest.importorskip("array_record")
 
 TASKS = {
-    "masked": values("masked"),
-    "next": values("masked", pairs="next"),
-    "order": values("masked", pairs="order", whole_words=True),
-    "replaced": values("replaced"),
+    "masked_lm": values("masked_lm"),
+    "next": values("masked_lm", pairs="nsp"),
+    "order": values("masked_lm", pairs="sop", whole_words=True),
+    "replaced_tokens": values("replaced_tokens"),
     "language_model": values("language_model"),
 }
 
@@ -44,15 +44,15 @@ def base_of(bases, name):
 def test_every_task_learns_from_blocks(bases, name, tmp_path):
     base = base_of(bases, name)
     run = prepare(make_recipe(TASKS[name]), base, tmp_path / "run")
-    shards = shards_of(run.recipe.data.train, base)
+    shards = open_shards(run.recipe.data.train, base)
     assert len(run.train["ids"]) == len(shards) - 8 and len(run.valid["ids"]) == 8
     examples = np.arange(len(run.train["ids"]))
     batch = run.task.collate(run.train, examples, 1)
-    assert max(batch.layout.sizes) <= 24
-    assert run.task.counts(run.train, examples).sum() == (
+    assert max(batch.layout.host_lengths) <= 24
+    assert run.task.num_targets(run.train, examples).sum() == (
         batch.labels.shape[-1] if name != "next" else pytest.approx(batch.labels.shape[-1], rel=0.05)
     )
-    if name in ("masked", "replaced"):  # every token of every block is read, between marks
+    if name in ("masked_lm", "replaced_tokens"):  # every token of every block is read, between marks
         whole = batch.ids.clone()
         whole[batch.labels[0]] = batch.labels[1]
         words = run.task.tokenizer
@@ -61,7 +61,7 @@ def test_every_task_learns_from_blocks(bases, name, tmp_path):
     before = evaluate(run.job(_ranks()).model, run.task, run.valid, run.settings)["loss"]
     progress = train(run, shown=False)
     assert progress.best < before and (run.folder / "model" / "config.json").exists()
-    assert (run.folder / "generator").exists() == (name == "replaced")
+    assert (run.folder / "generator").exists() == (name == "replaced_tokens")
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -76,16 +76,16 @@ def test_the_test_part_is_measured(bases, name, tmp_path):
 
 
 def _ranks():
-    from clearhead.train.ranks import Ranks
+    from clearhead.train.distributed import Distributed
 
-    return Ranks()
+    return Distributed()
 
 
 def test_running_text_is_read_by_documents(bases, tmp_path):
     """A document begins behind the mark and, where it ends inside a block, ends with it; nothing is lost."""
     run = prepare(make_recipe(TASKS["language_model"]), bases["gpt2"], tmp_path / "run")
     mark = run.task.tokenizer.eos_id
-    stretch = shards_of(run.recipe.data.train, bases["gpt2"])
+    stretch = open_shards(run.recipe.data.train, bases["gpt2"])
     for example in range(6):
         batch = run.task.collate(run.train, np.array([example]), 1)
         block = stretch[example + 8]
@@ -102,12 +102,12 @@ def test_running_text_is_read_by_documents(bases, tmp_path):
 def test_any_number_of_ranks_reads_the_same_batches(bases, name, tmp_path):
     """What 1, 2 and 4 processes collate, put together, is the same global batch: tokens, labels and what is hidden."""
     run = prepare(make_recipe(TASKS[name]), base_of(bases, name), tmp_path / "run")
-    batches = batches_of(run.task, run.train, run.settings, seed=5)
+    batches = make_batches(run.task, run.train, run.settings, seed=5)
     for step in range(2 * len(batches) + 1):
         examples = batches.batch(*batches.place(step))
         whole = run.task.collate(run.train, examples, step + 1)
         for ranks in (2, 4):
-            parts = divide(run.task.lengths(run.train, examples), ranks)
+            parts = split_batch(run.task.lengths(run.train, examples), ranks)
             mine = [run.task.collate(run.train, examples[part], step + 1) for part in parts]
             assert torch.equal(torch.cat([part.ids for part in mine]), whole.ids)
             assert torch.equal(torch.cat([part.labels[-1:] for part in mine], 1) if whole.labels.ndim > 1
@@ -116,28 +116,28 @@ def test_any_number_of_ranks_reads_the_same_batches(bases, name, tmp_path):
 
 
 def test_each_block_is_read_once_an_epoch(bases, tmp_path):
-    run = prepare(make_recipe(TASKS["masked"]), bases["bert"], tmp_path / "run")
-    batches = batches_of(run.task, run.train, run.settings, seed=5)
+    run = prepare(make_recipe(TASKS["masked_lm"]), bases["bert"], tmp_path / "run")
+    batches = make_batches(run.task, run.train, run.settings, seed=5)
     for epoch in range(3):
         seen = np.concatenate([batches.batch(epoch, i) for i in range(len(batches))])
         assert sorted(seen.tolist()) == list(range(len(run.train["ids"])))
 
 
 def test_what_does_not_fit_is_told(bases, tmp_path):
-    held = make_recipe(values("masked", hold_out=10_000))
+    held = make_recipe(values("masked_lm", validation_rows=10_000))
     with pytest.raises(ValueError, match="lower it"):
         prepare(held, bases["bert"], tmp_path / "a")
     with pytest.raises(ValueError, match="is damaged"):
-        prepare(make_recipe(values("masked", train={"shards": "."})), bases["bert"], tmp_path / "b")
-    several = make_recipe(values("masked", train={"shards": ["shards", "shards"]}))
+        prepare(make_recipe(values("masked_lm", train={"shards": "."})), bases["bert"], tmp_path / "b")
+    several = make_recipe(values("masked_lm", train={"shards": ["shards", "shards"]}))
     assert len(prepare(several, bases["bert"], tmp_path / "c").train["ids"]) > len(
-        prepare(make_recipe(TASKS["masked"]), bases["bert"], tmp_path / "d").train["ids"]
+        prepare(make_recipe(TASKS["masked_lm"]), bases["bert"], tmp_path / "d").train["ids"]
     )
     with pytest.raises(ValueError, match="is a list"):
         make_recipe({**values("translate"), "data": {"train": {"source": ["a", "b"], "target": "c"}}})
 
 
-@pytest.mark.parametrize(("kills", "name"), [(3, "next"), (3, "replaced")])
+@pytest.mark.parametrize(("kills", "name"), [(3, "next"), (3, "replaced_tokens")])
 def test_killed_and_resumed_to_the_same_bits(bases, kills, name, tmp_path):
     recipe = shortened(make_recipe(TASKS[name]), 16)
     assert prove(recipe, base_of(bases, name), tmp_path, kills=kills, seed=1).holds

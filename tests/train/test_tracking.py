@@ -9,18 +9,18 @@ import pytest
 from rich.console import Console
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from clearhead.train.tracking import Board, Log, Records, Screen, read_log, time_left
+from clearhead.train.tracking import JsonLinesLog, MetricLogger, ProgressBar, TensorBoardWriter, read_log, time_left
 
 
 def test_a_log_goes_on_where_the_checkpoint_was(tmp_path):
     path = tmp_path / "log.jsonl"
-    log = Log(path, 0)
+    log = JsonLinesLog(path, 0)
     log.write({"step": 1})
     known = log.size()
     log.write({"step": 2})
     log.close()
     path.write_bytes(path.read_bytes() + b'{"step": 3')  # a process that was killed while it wrote
-    log = Log(path, known)
+    log = JsonLinesLog(path, known)
     log.write({"step": 2, "again": True})
     assert log.size() == path.stat().st_size
     log.close()
@@ -29,8 +29,8 @@ def test_a_log_goes_on_where_the_checkpoint_was(tmp_path):
 
 def test_a_log_that_has_lost_what_a_checkpoint_knows_is_told(tmp_path):
     (tmp_path / "log.jsonl").write_text('{"step": 1}\n')
-    with pytest.raises(ValueError, match=r"has 12 bytes, and the checkpoint knows of 13"):
-        Log(tmp_path / "log.jsonl", 13)
+    with pytest.raises(ValueError, match=r"has 12 bytes, but had 13 at the last checkpoint"):
+        JsonLinesLog(tmp_path / "log.jsonl", 13)
 
 
 def scalars(folder, tag: str) -> dict[int, float]:
@@ -39,12 +39,12 @@ def scalars(folder, tag: str) -> dict[int, float]:
 
 
 def test_tensorboard_reads_what_is_written(tmp_path):
-    board = Board(tmp_path / "board", 0)
+    board = TensorBoardWriter(tmp_path / "board", 0)
     for step in (1, 2, 3):
         board.track(step, {"loss": step / 4, "valid_loss": 7.0})
     assert scalars(tmp_path / "board", "loss") == {1: 0.25, 2: 0.5, 3: 0.75}, "before it is closed"
     board.close()
-    again = Board(tmp_path / "board", 1)  # a process that goes on after step 1
+    again = TensorBoardWriter(tmp_path / "board", 1)  # a process that goes on after step 1
     again.track(2, {"loss": 0.125})
     again.close()
     assert len(list((tmp_path / "board").iterdir())) == 2
@@ -53,7 +53,7 @@ def test_tensorboard_reads_what_is_written(tmp_path):
 
 def test_records_go_everywhere(tmp_path):
     seen = []
-    with Records(tmp_path, 0, 0, [lambda step, numbers: seen.append((step, numbers))]) as records:
+    with MetricLogger(tmp_path, 0, 0, [lambda step, numbers: seen.append((step, numbers))]) as records:
         records.write({"step": 1, "epoch": 0, "loss": 0.5}, {"seconds": 1.23456, "tokens_per_second": 9.87654})
         size = records.size()
     text = (tmp_path / "log.jsonl").read_text()
@@ -67,14 +67,14 @@ def test_a_tracker_that_fails_is_heard(tmp_path):
     def fails(step, numbers):
         raise ConnectionError("the server is gone")
 
-    with pytest.raises(ConnectionError, match="gone"), Records(tmp_path, 0, 0, [fails]) as records:
+    with pytest.raises(ConnectionError, match="gone"), MetricLogger(tmp_path, 0, 0, [fails]) as records:
         records.write({"step": 1, "loss": 0.5}, {})
     assert read_log(tmp_path / "log.jsonl") == [{"step": 1, "loss": 0.5}]
 
 
 def test_a_file_gets_a_line_now_and_then(monkeypatch):
     out = io.StringIO()
-    with Screen(1000, 0, shown=True) as screen:
+    with ProgressBar(1000, 0, shown=True) as screen:
         screen.console = Console(file=out, width=200)
         for step in range(1, 100):
             screen.show(step, 1.5, 2000.0, float(step), None if step < 3 else 60.0)
@@ -87,15 +87,15 @@ def test_a_file_gets_a_line_now_and_then(monkeypatch):
 
 def test_a_bar_says_why_it_stands_still(monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
-    with Screen(1000, 0, shown=True) as screen:
+    with ProgressBar(1000, 0, shown=True) as screen:
         screen.console.file = out = io.StringIO()
         screen.show(9, 1.5, 2000.0, 5.0, 60.0)
         screen.measure()
-    assert "measuring held-out examples" in out.getvalue()
+    assert "evaluating on the validation set" in out.getvalue()
 
 
 def test_nothing_is_shown_unless_asked(capsys):
-    with Screen(10, 0, shown=False) as screen:
+    with ProgressBar(10, 0, shown=False) as screen:
         screen.show(1, 1.5, 2000.0, 100.0, None)
         screen.say("nothing")
     assert capsys.readouterr() == ("", "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,11 +13,13 @@ import torch
 from safetensors.torch import load_file
 
 from clearhead import load
-from clearhead.models.store import open_folder
+from clearhead.hub import model_folder
+from clearhead.hub.folder import open_folder
+from clearhead.text import tokenizer as tokenizer_module
 from clearhead.text import train_tokenizer
 from clearhead.train import make_recipe, prepare, train
-from clearhead.train.ranks import Ranks
-from clearhead.train.run import rows_of
+from clearhead.train.distributed import Distributed
+from clearhead.train.run_data import read_part
 
 ANIMALS, THINGS = ["dog", "cat", "cow", "pig"], ["tree", "street", "house", "car"]
 FILL = ["the", "old", "red", "big", "small", "one", "sees", "under", "and", "with"]
@@ -78,13 +81,13 @@ EPOCHS = {"several": 15, "pair": 15}
 
 def recipe(kind, **changes):
     task, part, metric = PARTS[kind]
-    model = {"start": "start", **changes.pop("model", {})}
+    model = {"base_model": "start", **changes.pop("model", {})}
     settings = {
         "epochs": 6, "batch_examples": 8, "dtype": "float32", "evaluate_every": 20, "save_every": 20, "metric": metric,
-        "optimiser": {"lr": 3e-3}, "schedule": {"kind": "linear", "warmup": 5}, "keep": 1, **changes,
+        "optimizer": {"lr": 3e-3}, "schedule": {"kind": "linear", "warmup": 5}, "keep": 1, **changes,
     }  # fmt: skip
     return make_recipe(
-        {"task": task, "data": {"train": part, "hold_out": 24, "max_len": 32}, "model": model, "train": settings}
+        {"task": task, "data": {"train": part, "validation_rows": 24, "max_len": 32}, "model": model, "train": settings}
     )
 
 
@@ -149,8 +152,8 @@ def test_transformers_gives_the_same_tags(trained):
     answer = load(path).tag([words])[0]
     assert answer.tags == tuple(theirs.config.id2label[int(shares[i].argmax())] for i in firsts)
     assert answer.scores == pytest.approx([float(shares[i].max()) for i in firsts], abs=1e-5)
-    assert [name.text for name in answer.names] == ["dog"]
-    assert load(path).tag("the old dog sees").names[0].start == 8
+    assert [name.text for name in answer.entities] == ["dog"]
+    assert load(path).tag("the old dog sees").entities[0].start == 8
 
 
 def test_transformers_gives_the_same_span(trained):
@@ -205,10 +208,10 @@ def test_recurrent_nets_learn_the_same_tasks(folder, tmp_path):
     for kind in ("one", "tag"):
         task, part, metric = PARTS[kind]
         made = make_recipe({
-            "task": task, "data": {"train": part, "hold_out": 24, "max_len": 32},
-            "tokenizer": {"vocab_size": 120}, "model": {"kind": "gru", "width": 24, "hidden": 24, "dropout": 0.0},
+            "task": task, "data": {"train": part, "validation_rows": 24, "max_len": 32},
+            "tokenizer": {"vocab_size": 120}, "model": {"kind": "gru", "width": 24, "hidden_size": 24, "dropout": 0.0},
             "train": {"epochs": 8, "batch_examples": 8, "dtype": "float32", "evaluate_every": 24, "save_every": 96,
-                      "metric": metric, "optimiser": {"lr": 1e-2}, "schedule": {"kind": "linear", "warmup": 5}},
+                      "metric": metric, "optimizer": {"lr": 1e-2}, "schedule": {"kind": "linear", "warmup": 5}},
         })  # fmt: skip
         progress = train(prepare(made, folder, tmp_path / kind), shown=False)
         assert progress.best > 85
@@ -218,20 +221,43 @@ def test_recurrent_nets_learn_the_same_tasks(folder, tmp_path):
 @pytest.mark.parametrize(
     ("model", "fault"),
     [
-        ({"start": "nowhere"}, "nowhere"),
-        ({"start": "package:nobody_has_this"}, "no package"),
+        ({"base_model": "nowhere"}, "nowhere"),
+        ({"base_model": "package:no_such_package"}, "no package"),
         ({"width": 8}, "model.width"),
         ({"freeze": 9}, "has 2 layers"),
         ({"freeze": "all"}, "model.freeze"),
-        ({"lora": 8}, "model.lora is written"),
+        ({"lora": 8}, "model.lora is 8: write it as"),
         ({"lora": {"ranks": 8}}, "did you mean 'rank'"),
         ({"lora": {"modules": ["querry"]}}, "no 'querry'"),
-        ({"lora": {}, "freeze": 1}, "take model.freeze out"),
+        ({"lora": {}, "freeze": 1}, "remove model.freeze"),
     ],
 )
 def test_a_start_that_cannot_be_is_told(folder, tmp_path, model, fault):
     with pytest.raises((ValueError, OSError), match=fault):
         prepare(recipe("one", model=model), folder, tmp_path / "run")
+
+
+@pytest.mark.parametrize("model", [{}, {"lora": {"rank": 2}}, {"pool": "mean"}])
+def test_the_base_model_is_opened_once(folder, tmp_path, model, monkeypatch):
+    """Config, tokenizer and weight headers are read, and the folder is verified, by one opening."""
+    readers = {
+        "verified": (model_folder, "verify_if_marked"),
+        "config": (model_folder, "read_config"),
+        "headers": (model_folder, "weight_headers"),
+        "tokenizer": (tokenizer_module, "read_tokenizer_files"),
+        "opened": (model_folder.ModelFolder, "open"),
+    }
+    counts = dict.fromkeys(readers, 0)
+
+    def counted(what, read, source, *rest):
+        counts[what] += source == folder / "start"
+        return read(source, *rest)
+
+    for what, (owner, name) in readers.items():
+        monkeypatch.setattr(owner, name, partial(counted, what, getattr(owner, name)))
+    run = prepare(recipe("one", epochs=1, model=model), folder, tmp_path / "run")
+    train(run, shown=False)
+    assert counts == dict.fromkeys(readers, 1)
 
 
 def test_no_row_s_text_is_kept_with_the_model(trained):
@@ -246,8 +272,8 @@ def test_narrow_matrices_learn_and_open_in_peft(folder, tmp_path):
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     narrow = {"lora": {"rank": 4, "alpha": 8, "modules": ["query", "value", "up"]}}
-    run = prepare(recipe("one", epochs=10, model=narrow, optimiser={"lr": 1e-2}), folder, tmp_path / "run")
-    model = run.job(Ranks()).model
+    run = prepare(recipe("one", epochs=10, model=narrow, optimizer={"lr": 1e-2}), folder, tmp_path / "run")
+    model = run.job(Distributed()).model
     learnt = {name for name, p in model.named_parameters() if p.requires_grad}
     assert all(name.startswith("head.") or ".parametrizations.weight.0." in name for name in learnt)
     progress = train(run, shown=False)
@@ -286,8 +312,8 @@ def test_narrow_matrices_go_on_to_the_same_bits(folder, tmp_path):
 def pooled_by_hand(how, states, layout, head):
     """One vector for each sequence, with a loop."""
     found = []
-    for i, size in enumerate(layout.sizes):
-        x = states[sum(layout.sizes[:i]) :][:size]
+    for i, size in enumerate(layout.host_lengths):
+        x = states[sum(layout.host_lengths[:i]) :][:size]
         if how == "attention":
             weights = (x @ head.attention.weight[0] / x.shape[1] ** 0.5).softmax(0)
             found.append(weights @ x)
@@ -305,7 +331,7 @@ def test_texts_are_pooled_as_asked(folder, how, start, tmp_path):
         small = {"size": "tiny", "num_layers": 1, "pool": how}
         made = replace(made, model=small, tokenizer=replace(made.tokenizer, vocab_size=100))
     run = prepare(made, folder, tmp_path / "run")
-    train(run, Ranks(), shown=False)
+    train(run, Distributed(), shown=False)
     opened = open_folder(tmp_path / "run" / "model")
     best = json.loads((tmp_path / "run" / "results.json").read_text())["curve"][-1]["valid_accuracy"]
     assert best > 90 or not start  # a body of fresh weights would take longer
@@ -313,7 +339,7 @@ def test_texts_are_pooled_as_asked(folder, how, start, tmp_path):
     batch = run.task.collate(run.task.read([texts]), np.arange(2))
     head = opened.model.head
     with torch.no_grad():
-        states = opened.model.states(batch.ids, batch.layout)
+        states = opened.model.hidden_states(batch.ids, batch.layout)
         vectors = pooled_by_hand(how, states, batch.layout, head)
         if head.pooler is not None:  # BERT's own first token
             vectors = torch.tanh(head.pooler(vectors))
@@ -322,16 +348,16 @@ def test_texts_are_pooled_as_asked(folder, how, start, tmp_path):
         transformers = pytest.importorskip("transformers")
         body = transformers.AutoModel.from_pretrained(tmp_path / "run" / "model").eval()
         with torch.no_grad():
-            theirs = body(batch.ids[: batch.layout.sizes[0]][None]).last_hidden_state[0]
-        torch.testing.assert_close(states[: batch.layout.sizes[0]], theirs, atol=1e-5, rtol=1e-5)
+            theirs = body(batch.ids[: batch.layout.host_lengths[0]][None]).last_hidden_state[0]
+        torch.testing.assert_close(states[: batch.layout.host_lengths[0]], theirs, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize(
     ("kind", "pool", "words"),
     [
         ("one", "middle", "model.pool is 'middle'"),
-        ("tag", "mean", "labels its parts"),
-        ("qa", "max", "labels its parts"),
+        ("tag", "mean", "labels the parts"),
+        ("qa", "max", "labels the parts"),
     ],
 )
 def test_a_pooling_that_cannot_be_is_told(folder, kind, pool, words, tmp_path):
@@ -345,10 +371,10 @@ def test_results_are_those_of_the_folder(folder, kind, tmp_path):
     made = recipe(kind)
     made = replace(made, data=replace(made.data, test=made.data.train), train=replace(made.train, epochs=2))
     run = prepare(made, folder, tmp_path / "run")
-    train(run, Ranks(), shown=False)
+    train(run, Distributed(), shown=False)
     told = json.loads((tmp_path / "run" / "results.json").read_text())
     opened = open_folder(tmp_path / "run" / "model")
-    scores = type(run.task).of(opened).score(opened, rows_of(made.data.train, folder))
+    scores = type(run.task).from_model(opened).score(opened, read_part(made.data.train, folder))
     assert {name: told[name] for name in scores} == pytest.approx(scores, rel=1e-6)
     if kind == "number":
         assert told["rmse"] < 500 and told["loss"] == pytest.approx(told["rmse"] ** 2, rel=1e-3)

@@ -27,14 +27,14 @@ def values(**train: Any) -> dict[str, Any]:
         "dtype": "float32",
         "evaluate_every": 4,
         "save_every": 3,
-        "optimiser": {"lr": 0.01},
+        "optimizer": {"lr": 0.01},
         "schedule": {"kind": "linear", "warmup": 2},
     }
     return {
         "task": "translate",
-        "data": {"train": {"source": "a.x", "target": "a.y"}, "hold_out": 10, "max_len": 16},
+        "data": {"train": {"source": "a.x", "target": "a.y"}, "validation_rows": 10, "max_len": 16},
         "tokenizer": {"vocab_size": 40, "kind": "wordpiece"},
-        "model": {"width": 16, "num_heads": 2, "num_layers": 1, "hidden": 32, "dropout": 0.1},
+        "model": {"width": 16, "num_heads": 2, "num_layers": 1, "ffn_dim": 32, "dropout": 0.1},
         "train": {**settings, **train},
     }
 

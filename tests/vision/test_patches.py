@@ -14,18 +14,18 @@ def test_patches_are_read_row_by_row():
         patches.token.fill_(9.0)
     pixels = torch.arange(16.0).view(1, 1, 4, 4).repeat(2, 1, 1, 1)
     layout = patches.layout(pixels)
-    assert layout.sizes == (5, 5)
+    assert layout.host_lengths == (5, 5)
     assert patches(pixels, layout).flatten().tolist() == [9.0, 2.5, 4.5, 10.5, 12.5] * 2
 
 
 @pytest.mark.parametrize("sizes", [{"image_size": 10, "patch_size": 4}, {"patch_size": 0}, {"num_channels": "3"}])
 def test_sizes_that_cannot_be(sizes):
-    with pytest.raises(ValueError, match=next(iter(sizes)) if len(sizes) == 1 else "do not divide into patches of 4"):
+    with pytest.raises(ValueError, match=next(iter(sizes)) if len(sizes) == 1 else "is not a multiple of patch_size 4"):
         PatchConfig(**sizes)
 
 
 def test_a_picture_of_another_size_is_refused():
     patches = Patches(PatchConfig(image_size=4, patch_size=2), 8)
     pixels = torch.zeros(1, 3, 6, 6)
-    with pytest.raises(ValueError, match=r"pictures are \(1, 3, 6, 6\): this model reads \(count, 3, 4, 4\)"):
+    with pytest.raises(ValueError, match=r"images are \(1, 3, 6, 6\): this model reads \(count, 3, 4, 4\)"):
         patches(pixels, patches.layout(pixels))

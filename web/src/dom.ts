@@ -1,4 +1,4 @@
-/** DOM: elements made in one line. Text is set as text, always. */
+/** DOM helpers: elements in one line. Text is always set as text, never as HTML. */
 
 export function make<K extends keyof HTMLElementTagNameMap>(
   tag: K,
@@ -14,40 +14,40 @@ export function make<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-export function chooser(label: string, names: string[], chosen: number, pick: (i: number) => void): HTMLLabelElement {
+export function dropdown(label: string, names: string[], selected: number, onPick: (i: number) => void): HTMLLabelElement {
   const select = make("select");
   names.forEach((name, i) => {
     const option = make("option", { text: name });
     option.value = String(i);
     select.append(option);
   });
-  select.value = String(chosen);
-  select.addEventListener("change", () => pick(Number(select.value)));
-  return make("label", { class: "chooser" }, make("span", { text: label }), select);
+  select.value = String(selected);
+  select.addEventListener("change", () => onPick(Number(select.value)));
+  return make("label", { class: "dropdown" }, make("span", { text: label }), select);
 }
 
-export function toggle(label: string, on: boolean, title: string, flip: (on: boolean) => void): HTMLButtonElement {
+export function toggle(label: string, on: boolean, title: string, onToggle: (on: boolean) => void): HTMLButtonElement {
   const button = make("button", { class: "toggle", text: label, title });
   button.type = "button";
   button.setAttribute("aria-pressed", String(on));
-  button.addEventListener("click", () => flip(button.getAttribute("aria-pressed") !== "true"));
+  button.addEventListener("click", () => onToggle(button.getAttribute("aria-pressed") !== "true"));
   return button;
 }
 
-/** A canvas as sharp as the screen; gives the drawing context, in CSS pixels. */
-export function sized(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
-  const dense = Math.min(window.devicePixelRatio || 1, 2);
-  canvas.width = Math.max(1, Math.round(width * dense));
-  canvas.height = Math.max(1, Math.round(height * dense));
+/** Resize a canvas to the screen's resolution and return its context, scaled to CSS pixels. */
+export function resizeCanvas(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
+  const density = Math.min(window.devicePixelRatio || 1, 2);
+  canvas.width = Math.max(1, Math.round(width * density));
+  canvas.height = Math.max(1, Math.round(height * density));
   canvas.style.width = `${width}px`;
   canvas.style.height = `${height}px`;
   const context = canvas.getContext("2d") as CanvasRenderingContext2D;
-  context.setTransform(dense, 0, 0, dense, 0, 0);
+  context.setTransform(density, 0, 0, density, 0, 0);
   return context;
 }
 
-/** At most one call a frame. */
-export function framed(work: () => void): () => void {
+/** Return a function that runs `work` at most once per animation frame. */
+export function oncePerFrame(work: () => void): () => void {
   let waiting = false;
   return () => {
     if (waiting) return;
@@ -61,11 +61,12 @@ export function framed(work: () => void): () => void {
 
 let host: Element | null = null;
 
-/** The element whose colours and letters everything is drawn in. */
+/** Set the element that provides colors and fonts. */
 export function setHost(element: Element): void {
   host = element;
 }
 
+/** Value of a CSS variable of the host element. */
 export function css(name: string): string {
   return getComputedStyle(host ?? document.documentElement).getPropertyValue(name).trim();
 }

@@ -1,23 +1,23 @@
-/** Where it starts: on a page that carries a scene, on a live page that asks for one, in a notebook's cell. */
+/** Entry points: a page with an embedded scene, a live page that fetches its scene, and a notebook widget. */
 
 import "./style.css";
 import { parseScene } from "./scene";
-import { Live, Static } from "./source";
+import { LiveSource, EmbeddedSource } from "./source";
 import { fromHash, toHash } from "./state";
 import { Viewer } from "./viewer";
 
-function begin(root: HTMLElement, text: string, base: string | null): Viewer {
+function createViewer(root: HTMLElement, text: string, base: string | null): Viewer {
   const scene = parseScene(text);
-  const source = base === null ? new Static(scene) : new Live(scene, base);
+  const source = base === null ? new EmbeddedSource(scene) : new LiveSource(scene, base);
   return new Viewer(root, scene, source, fromHash(location.hash));
 }
 
-async function page(root: HTMLElement): Promise<void> {
-  const carried = document.getElementById("scene");
+async function startPage(root: HTMLElement): Promise<void> {
+  const embedded = document.getElementById("scene");
   const base = root.dataset.live ?? null;
   try {
-    const text = carried?.textContent ?? (await (await fetch(`${base}scene`)).text());
-    const viewer = begin(root, text, base);
+    const text = embedded?.textContent ?? (await (await fetch(`${base}scene`)).text());
+    const viewer = createViewer(root, text, base);
     viewer.state.onChange((now) => history.replaceState(null, "", toHash(now)));
   } catch (error) {
     root.textContent = error instanceof Error ? error.message : String(error);
@@ -25,14 +25,14 @@ async function page(root: HTMLElement): Promise<void> {
 }
 
 const root = document.getElementById("clearhead");
-if (root) void page(root);
+if (root) void startPage(root);
 
-/** A notebook's widget (anywidget). */
+/** Notebook widget (anywidget). */
 export default {
   render({ model, el }: { model: { get(name: string): string }; el: HTMLElement }): void {
     const inner = document.createElement("div");
     el.append(inner);
     inner.classList.add("cell");
-    begin(inner, model.get("scene"), null);
+    createViewer(inner, model.get("scene"), null);
   },
 };

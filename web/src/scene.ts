@@ -1,42 +1,42 @@
-/** Scene: what there is to see. Python writes it, `see/scene.py`; the two must agree. */
+/** Scene format, written by Python (`viz/scene.py`); the two must agree. */
 
-/** The tokens along one side of a map. */
+/** The tokens along one side of an attention map. */
 export interface Axis {
-  name: string; // "text", "source", "target"
+  name: string; // "text", "source", "decoder input", "decoder output"
   words: string[];
   special: boolean[]; // [CLS], </s> and the like
-  joined: boolean[]; // goes on with the word before it
-  picture?: Picture | null;
+  joined: boolean[]; // continues the word of the previous token
+  image?: AxisImage | null;
 }
 
-/** An axis of patches: a picture under a grid of tokens. */
-export interface Picture {
-  data: string; // a data: address
+/** An image whose patches are tokens. */
+export interface AxisImage {
+  data: string; // a data: URL
   rows: number;
   columns: number;
-  first: number; // the token of the first patch
+  first: number; // index of the token of the first patch
 }
 
-/** One attention of the model: (heads, queries, keys). */
+/** One attention layer: (heads, queries, keys). */
 export interface MapInfo {
   name: string; // "encoder.3"
   kind: "self" | "cross";
-  queries: number; // axes, by number
-  keys: number;
+  queries: number; // index of the query axis
+  keys: number; // index of the key axis
   heads: number;
-  weights?: string | null; // all heads, packed; null: ask
-  norms?: string | null; // what a full weight on a key would move: (heads, keys) as float32
-  entropy?: number[] | null; // a head each
+  weights?: string | null; // all heads, packed; missing on a live page
+  norms?: string | null; // ‖value · W_O‖ of each key: (heads, keys) as float32, packed
+  entropy?: number[] | null; // one per head
   distance?: number[] | null;
-  steps?: string | null; // queries, keys and values, packed; null: ask, or not there
-  dims?: [number, number]; // of a query and of a value
-  scale?: number | null; // what q·k is multiplied by; null: not a dot product
+  vectors?: string | null; // queries, keys and values, packed; null: not in the page
+  dims?: [number, number]; // widths of a query and of a value
+  scale?: number | null; // scale of q·k; null: not dot-product attention
 }
 
 export interface Answer {
   text: string;
   score: number | null;
-  what: string; // what the score is
+  metric: string; // name of the score
 }
 
 export interface Sequence {
@@ -54,13 +54,13 @@ export interface Scene {
   sequences: Sequence[];
 }
 
-/** Read a scene, or say what is wrong with it. */
+/** Parse a scene; throws if it is not valid. */
 export function parseScene(text: string): Scene {
   const scene = JSON.parse(text) as Scene;
-  if (scene.version !== 1) throw new Error(`a scene of version ${String(scene.version)}: this page reads version 1`);
+  if (scene.version !== 1) throw new Error(`scene version ${String(scene.version)} is not supported: this page reads version 1`);
   for (const sequence of scene.sequences)
     for (const map of sequence.maps)
       if (!sequence.axes[map.queries] || !sequence.axes[map.keys])
-        throw new Error(`${map.name} names an axis that is not there`);
+        throw new Error(`${map.name} refers to an axis that does not exist`);
   return scene;
 }

@@ -1,15 +1,16 @@
-/** Sources: where the numbers come from. A page has them inside; a live page asks for those it shows. */
+/** Data sources: weights embedded in the page, or requested from a live server. */
 
-import { floatsOf, weightsOf } from "./numbers";
+import { decodeFloats, decodeWeights } from "./numbers";
 import type { Answer, Scene } from "./scene";
 
-export interface Where {
+/** One head: indices of the input, the layer and the head. */
+export interface HeadRef {
   sequence: number;
   map: number;
   head: number;
 }
 
-/** One query's way through attention, for one head. Arrays are one number a key; `values` is (keys, dims). */
+/** The attention of one query in one head, step by step. Arrays have one number per key; `values` is (keys, dims). */
 export interface Step {
   query: Float32Array; // (dims,)
   scores: Float32Array; // q·k
@@ -17,96 +18,96 @@ export interface Step {
   allowed: boolean[];
   weights: Float32Array;
   values: Float32Array;
-  output: Float32Array; // (dims,), the sum of weights times values
+  output: Float32Array; // (dims,), the weighted sum of the values
 }
 
-/** A square of pooled cells: level n pools 2^n tokens each way. */
+/** A square of pooled cells: level n pools 2^n by 2^n weights. */
 export interface Tile {
   rows: number;
   columns: number;
   values: Float32Array;
 }
 
-export interface TileKey extends Where {
+export interface TileKey extends HeadRef {
   level: number;
   row: number;
   column: number;
   pool: "max" | "mean";
 }
 
-export const TILE = 256; // cells on a side
+export const TILE = 256; // cells per side
 
 export interface Source {
   readonly live: boolean;
-  weights(where: Where): Promise<Float32Array>;
-  norms(where: Where): Promise<Float32Array | null>;
-  step(where: Where, query: number): Promise<Step | null>;
+  weights(where: HeadRef): Promise<Float32Array>;
+  norms(where: HeadRef): Promise<Float32Array | null>;
+  step(where: HeadRef, query: number): Promise<Step | null>;
   tile(key: TileKey): Promise<Tile>;
-  /** The answer with these heads switched off, "encoder.3" to numbers. */
-  without(sequence: number, heads: Record<string, number[]>): Promise<Answer>;
+  /** The prediction with these heads ablated, by layer name. */
+  ablate(sequence: number, heads: Record<string, number[]>): Promise<Answer>;
 }
 
-/** Everything is in the scene. */
-export class Static implements Source {
+/** All data is embedded in the scene. */
+export class EmbeddedSource implements Source {
   readonly live = false;
-  private readonly weightsKept = new Map<string, Promise<Float32Array>>();
-  private readonly normsKept = new Map<string, Promise<Float32Array>>();
-  private readonly stepsKept = new Map<string, Promise<Float32Array>>();
+  private readonly weightsCache = new Map<string, Promise<Float32Array>>();
+  private readonly normsCache = new Map<string, Promise<Float32Array>>();
+  private readonly vectorsCache = new Map<string, Promise<Float32Array>>();
 
   constructor(private readonly scene: Scene) {}
 
-  async weights(where: Where): Promise<Float32Array> {
+  async weights(where: HeadRef): Promise<Float32Array> {
     const { T, S, map } = this.shape(where);
-    const all = await this.kept(this.weightsKept, where, () => weightsOf(map.weights ?? ""));
+    const all = await this.cached(this.weightsCache, where, () => decodeWeights(map.weights ?? ""));
     return all.subarray(where.head * T * S, (where.head + 1) * T * S);
   }
 
-  async norms(where: Where): Promise<Float32Array | null> {
+  async norms(where: HeadRef): Promise<Float32Array | null> {
     const { S, map } = this.shape(where);
     const { norms } = map;
     if (!norms) return null;
-    const all = await this.kept(this.normsKept, where, () => floatsOf(norms));
+    const all = await this.cached(this.normsCache, where, () => decodeFloats(norms));
     return all.subarray(where.head * S, (where.head + 1) * S);
   }
 
-  async step(where: Where, query: number): Promise<Step | null> {
+  async step(where: HeadRef, query: number): Promise<Step | null> {
     const { T, S, map } = this.shape(where);
-    const { steps, dims, scale } = map;
-    if (!steps || !dims || scale == null) return null;
+    const { vectors, dims, scale } = map;
+    if (!vectors || !dims || scale == null) return null;
     const [K, V] = dims;
-    const all = await this.kept(this.stepsKept, where, () => floatsOf(steps));
+    const all = await this.cached(this.vectorsCache, where, () => decodeFloats(vectors));
     const H = map.heads;
     const q = all.subarray((where.head * T + query) * K, (where.head * T + query + 1) * K);
     const k = all.subarray(H * T * K + where.head * S * K, H * T * K + (where.head + 1) * S * K);
     const v = all.subarray(H * (T + S) * K + where.head * S * V, H * (T + S) * K + (where.head + 1) * S * V);
     const weights = (await this.weights(where)).subarray(query * S, (query + 1) * S);
-    return walk(q, k, v, scale, weights);
+    return attentionStep(q, k, v, scale, weights);
   }
 
   tile(): Promise<Tile> {
-    return Promise.reject(new Error("this page holds whole maps only"));
+    return Promise.reject(new Error("tiles are available on a live page only"));
   }
 
-  without(): Promise<Answer> {
-    return Promise.reject(new Error("heads are switched off in the live page: clearhead see --live"));
+  ablate(): Promise<Answer> {
+    return Promise.reject(new Error("ablation needs a live page: clearhead see --live"));
   }
 
-  private shape(where: Where) {
+  private shape(where: HeadRef) {
     const sequence = this.scene.sequences[where.sequence];
     const map = sequence.maps[where.map];
     return { map, T: sequence.axes[map.queries].words.length, S: sequence.axes[map.keys].words.length };
   }
 
-  private kept<V>(held: Map<string, Promise<V>>, where: Where, make: () => Promise<V>): Promise<V> {
+  private cached<V>(cache: Map<string, Promise<V>>, where: HeadRef, decode: () => Promise<V>): Promise<V> {
     const key = `${where.sequence} ${where.map}`;
-    let found = held.get(key);
-    if (!found) held.set(key, (found = make()));
-    return found;
+    let result = cache.get(key);
+    if (!result) cache.set(key, (result = decode()));
+    return result;
   }
 }
 
-/** Scores, scaled scores and the weighted sum of one query, from its vectors; a key of weight 0 was masked. */
-export function walk(
+/** Compute scores, scaled scores and the weighted sum of one query from its vectors. */
+export function attentionStep(
   q: Float32Array,
   k: Float32Array,
   v: Float32Array,
@@ -124,7 +125,7 @@ export function walk(
     scores[j] = dot;
     for (let d = 0; d < V; d++) output[d] += weights[j] * v[j * V + d];
   }
-  const allowed = allowedOf(scores, scale, weights);
+  const allowed = allowedKeys(scores, scale, weights);
   return {
     query: q,
     scores,
@@ -136,8 +137,8 @@ export function walk(
   };
 }
 
-/** A key is masked where its weight is 0 though its score says otherwise. */
-function allowedOf(scores: Float32Array, scale: number, weights: Float32Array): boolean[] {
+/** A key is masked if its weight is 0 although its score is not far below the largest. */
+function allowedKeys(scores: Float32Array, scale: number, weights: Float32Array): boolean[] {
   let peak = -Infinity;
   weights.forEach((w, j) => {
     if (w > 0) peak = Math.max(peak, scores[j] * scale);
@@ -145,27 +146,27 @@ function allowedOf(scores: Float32Array, scale: number, weights: Float32Array): 
   return Array.from(weights, (w, j) => w > 0 || scores[j] * scale - peak < -15);
 }
 
-/** A live page asks the process that holds the queries and keys. */
-export class Live implements Source {
+/** Data is requested from a live server, which holds the queries and keys. */
+export class LiveSource implements Source {
   readonly live = true;
-  private readonly kept = new Map<string, Promise<Float32Array>>();
+  private readonly cache = new Map<string, Promise<Float32Array>>();
 
   constructor(
     private readonly scene: Scene,
     private readonly base: string,
-    private readonly most = 64, // answers kept
+    private readonly maxCached = 64, // responses
   ) {}
 
-  weights(where: Where): Promise<Float32Array> {
+  weights(where: HeadRef): Promise<Float32Array> {
     return this.floats(`weights?${this.query(where)}`);
   }
 
-  async norms(where: Where): Promise<Float32Array | null> {
-    const found = await this.floats(`norms?${this.query(where)}`);
-    return found.length ? found : null;
+  async norms(where: HeadRef): Promise<Float32Array | null> {
+    const norms = await this.floats(`norms?${this.query(where)}`);
+    return norms.length ? norms : null;
   }
 
-  async step(where: Where, query: number): Promise<Step | null> {
+  async step(where: HeadRef, query: number): Promise<Step | null> {
     const sequence = this.scene.sequences[where.sequence];
     const map = sequence.maps[where.map];
     if (!map.dims || map.scale == null) return null;
@@ -175,17 +176,17 @@ export class Live implements Source {
     const q = all.subarray(0, K);
     const k = all.subarray(K, K + S * K);
     const v = all.subarray(K + S * K, K + S * (K + V));
-    return walk(q, k, v, map.scale, all.subarray(K + S * (K + V)));
+    return attentionStep(q, k, v, map.scale, all.subarray(K + S * (K + V)));
   }
 
   async tile(key: TileKey): Promise<Tile> {
     const query = `${this.query(key)}&level=${key.level}&row=${key.row}&column=${key.column}&pool=${key.pool}`;
-    const found = await this.floats(`tile?${query}`);
-    return { rows: found[0], columns: found[1], values: found.subarray(2) };
+    const data = await this.floats(`tile?${query}`);
+    return { rows: data[0], columns: data[1], values: data.subarray(2) };
   }
 
-  async without(sequence: number, heads: Record<string, number[]>): Promise<Answer> {
-    const response = await fetch(`${this.base}without`, {
+  async ablate(sequence: number, heads: Record<string, number[]>): Promise<Answer> {
+    const response = await fetch(`${this.base}ablate`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ sequence, heads }),
@@ -194,25 +195,25 @@ export class Live implements Source {
     return (await response.json()) as Answer;
   }
 
-  private query(where: Where): string {
+  private query(where: HeadRef): string {
     const map = this.scene.sequences[where.sequence].maps[where.map];
     return `sequence=${where.sequence}&map=${encodeURIComponent(map.name)}&head=${where.head}`;
   }
 
   private floats(path: string): Promise<Float32Array> {
-    let found = this.kept.get(path);
-    if (!found) {
-      found = this.fetched(path);
-      this.kept.set(path, found);
-      if (this.kept.size > this.most) this.kept.delete(this.kept.keys().next().value as string);
+    let result = this.cache.get(path);
+    if (!result) {
+      result = this.fetchFloats(path);
+      this.cache.set(path, result);
+      if (this.cache.size > this.maxCached) this.cache.delete(this.cache.keys().next().value as string);
     }
-    return found;
+    return result;
   }
 
-  private async fetched(path: string): Promise<Float32Array> {
+  private async fetchFloats(path: string): Promise<Float32Array> {
     const response = await fetch(this.base + path);
     if (!response.ok) {
-      this.kept.delete(path);
+      this.cache.delete(path);
       throw new Error(await response.text());
     }
     return new Float32Array(await response.arrayBuffer());

@@ -1,72 +1,72 @@
-/** State: what is chosen on the page. Views read it and are told when it changes; it stands in the address, too. */
+/** Selection state of the page: notifies listeners of changes and is encoded in the URL fragment. */
 
 import type { Scene } from "./scene";
-import type { Where } from "./source";
+import type { HeadRef } from "./source";
 
 export const VIEWS = ["lines", "matrix", "model", "steps"] as const;
 export type ViewName = (typeof VIEWS)[number];
 
-export interface Chosen extends Where {
+export interface Selection extends HeadRef {
   view: ViewName;
-  merge: boolean;
-  hide: boolean;
-  moved: boolean;
-  query: number | null; // the word that is held, as a row of the grid shown
-  beside: Where | null; // a second head to compare with
+  mergeSubwords: boolean;
+  hideSpecial: boolean;
+  valueWeighted: boolean;
+  query: number | null; // the selected token, as a row of the current grid
+  compared: HeadRef | null; // a second head to compare with
 }
 
 export class State {
-  private listeners: ((now: Chosen, before: Chosen) => void)[] = [];
-  now: Chosen;
+  private listeners: ((now: Selection, before: Selection) => void)[] = [];
+  now: Selection;
 
   constructor(
     readonly scene: Scene,
-    start: Partial<Chosen> = {},
+    start: Partial<Selection> = {},
   ) {
-    this.now = this.mended({
+    this.now = this.clamped({
       sequence: 0,
       map: 0,
       head: 0,
       view: "lines",
-      merge: false,
-      hide: false,
-      moved: false,
+      mergeSubwords: false,
+      hideSpecial: false,
+      valueWeighted: false,
       query: null,
-      beside: null,
+      compared: null,
       ...start,
     });
   }
 
-  onChange(listener: (now: Chosen, before: Chosen) => void): void {
+  onChange(listener: (now: Selection, before: Selection) => void): void {
     this.listeners.push(listener);
   }
 
-  set(change: Partial<Chosen>): void {
+  set(change: Partial<Selection>): void {
     const before = this.now;
-    const moves = change.sequence !== undefined && change.sequence !== before.sequence;
-    const recut = change.merge !== undefined || change.hide !== undefined;
-    const query = change.query !== undefined ? change.query : moves || recut ? null : before.query;
-    this.now = this.mended({ ...before, ...change, query });
+    const inputChanged = change.sequence !== undefined && change.sequence !== before.sequence;
+    const rowsChanged = change.mergeSubwords !== undefined || change.hideSpecial !== undefined;
+    const query = change.query !== undefined ? change.query : inputChanged || rowsChanged ? null : before.query;
+    this.now = this.clamped({ ...before, ...change, query });
     for (const listener of this.listeners) listener(this.now, before);
   }
 
-  map(where: Where = this.now) {
+  map(where: HeadRef = this.now) {
     return this.scene.sequences[where.sequence].maps[where.map];
   }
 
-  axes(where: Where = this.now) {
+  axes(where: HeadRef = this.now) {
     const { axes } = this.scene.sequences[where.sequence];
     const map = this.map(where);
     return { queries: axes[map.queries], keys: axes[map.keys] };
   }
 
-  /** Numbers that are there: a map, head or sequence out of range becomes the nearest. */
-  private mended(chosen: Chosen): Chosen {
-    const place = this.placed(chosen);
-    return { ...chosen, ...place, beside: chosen.beside && this.placed(chosen.beside) };
+  /** Clamp input, layer and head to the nearest that exists. */
+  private clamped(selection: Selection): Selection {
+    const head = this.clampedHead(selection);
+    return { ...selection, ...head, compared: selection.compared && this.clampedHead(selection.compared) };
   }
 
-  private placed(where: Where): Where {
+  private clampedHead(where: HeadRef): HeadRef {
     const sequence = clamp(where.sequence, this.scene.sequences.length);
     const maps = this.scene.sequences[sequence].maps;
     const map = clamp(where.map, maps.length);
@@ -78,26 +78,31 @@ function clamp(value: number, count: number): number {
   return Math.max(0, Math.min(count - 1, value));
 }
 
-/** The choice as an address' fragment, and back. */
-export function toHash(chosen: Chosen): string {
-  const parts = [chosen.view, chosen.sequence, chosen.map, chosen.head];
-  const flags = [chosen.merge && "words", chosen.hide && "plain", chosen.moved && "moved"].filter(Boolean);
-  const held = chosen.query === null ? [] : [`at${chosen.query}`];
-  return "#" + [...parts, ...flags, ...held].join(".");
+/** Encode the selection as a URL fragment. */
+export function toHash(selection: Selection): string {
+  const parts = [selection.view, selection.sequence, selection.map, selection.head];
+  const flags = [
+    selection.mergeSubwords && "words",
+    selection.hideSpecial && "nospecial",
+    selection.valueWeighted && "weighted",
+  ].filter(Boolean);
+  const query = selection.query === null ? [] : [`at${selection.query}`];
+  return "#" + [...parts, ...flags, ...query].join(".");
 }
 
-export function fromHash(hash: string): Partial<Chosen> {
+/** Decode a URL fragment; returns nothing for an unknown view. */
+export function fromHash(hash: string): Partial<Selection> {
   const [view, sequence, map, head, ...flags] = hash.replace(/^#/, "").split(".");
   if (!VIEWS.includes(view as ViewName)) return {};
-  const held = flags.find((flag) => /^at\d+$/.test(flag));
+  const query = flags.find((flag) => /^at\d+$/.test(flag));
   return {
     view: view as ViewName,
     sequence: Number(sequence) || 0,
     map: Number(map) || 0,
     head: Number(head) || 0,
-    merge: flags.includes("words"),
-    hide: flags.includes("plain"),
-    moved: flags.includes("moved"),
-    query: held ? Number(held.slice(2)) : null,
+    mergeSubwords: flags.includes("words"),
+    hideSpecial: flags.includes("nospecial"),
+    valueWeighted: flags.includes("weighted"),
+    query: query ? Number(query.slice(2)) : null,
   };
 }

@@ -1,32 +1,32 @@
-/** Steps: one word, one head, the numbers of the lecture in their order. */
+/** Steps view: the computation of one query in one head, as a table. */
 
-import { ramp, isDark } from "./colour";
+import { colorTable, divergingIndex, isDark } from "./color";
 import { make } from "./dom";
-import { visible } from "./lines";
-import { written } from "./numbers";
+import { visibleText } from "./lines";
+import { formatNumber } from "./numbers";
 import type { Step } from "./source";
 import type { Axis, MapInfo } from "./scene";
 
-const SHOWN = 400; // keys that are listed
+const MAX_KEYS = 400; // listed
 
 export function stepsTable(step: Step, map: MapInfo, head: number, query: number, queries: Axis, keys: Axis): HTMLElement {
   const K = step.query.length;
-  const name = visible(queries.words[query]);
+  const name = visibleText(queries.words[query]);
   const intro = make("p", { class: "intro" });
   intro.append(
     make("b", { text: name }),
-    ` asks, in ${map.name}, head ${head}. Its query q has ${K} numbers; each word has a key k and a value v.`,
+    ` in ${map.name}, head ${head}: its query vector q has ${K} dimensions; every token has a key vector k and a value vector v.`,
   );
   const table = make("table", { class: "steps" });
   const header = make("tr");
   const root = map.scale ? Math.round(1 / map.scale ** 2) : K;
   for (const [text, title] of [
-    ["word", "who could be attended to"],
-    ["q·k", "the product of query and key: how well they match"],
-    [Math.abs(root - K) < 1e-3 || root > 1 ? `÷ √${root}` : "× scale", "divided by the root of the width, so that its size does not grow with it"],
-    ["mask", "may it be seen at all?"],
-    ["softmax", "exponentials, divided by their sum: the weights, which add up to 1"],
-    ["weight × v", "what each word gives: its value, times its weight"],
+    ["token", "the token attended to"],
+    ["q·k", "dot product of query and key"],
+    [Math.abs(root - K) < 1e-3 || root > 1 ? `÷ √${root}` : "× scale", "scaled by the square root of the head dimension"],
+    ["mask", "−∞ where the mask forbids attention"],
+    ["softmax", "attention weights; they sum to 1"],
+    ["weight × v", "value vector times attention weight"],
   ])
     header.append(make("th", { text, title }));
   table.append(make("thead", {}, header));
@@ -34,20 +34,20 @@ export function stepsTable(step: Step, map: MapInfo, head: number, query: number
   const S = step.weights.length;
   const V = step.values.length / S;
   const order = Array.from({ length: S }, (_, j) => j);
-  const listed = S <= SHOWN ? order : order.sort((a, b) => step.weights[b] - step.weights[a]).slice(0, SHOWN);
-  let most = 0;
+  const listed = S <= MAX_KEYS ? order : order.sort((a, b) => step.weights[b] - step.weights[a]).slice(0, MAX_KEYS);
+  let peak = 0;
   for (let j = 0; j < S; j++)
-    for (let d = 0; d < V; d++) most = Math.max(most, Math.abs(step.weights[j] * step.values[j * V + d]));
-  for (let d = 0; d < V; d++) most = Math.max(most, Math.abs(step.output[d]));
+    for (let d = 0; d < V; d++) peak = Math.max(peak, Math.abs(step.weights[j] * step.values[j * V + d]));
+  for (let d = 0; d < V; d++) peak = Math.max(peak, Math.abs(step.output[d]));
   for (const j of listed) {
     const row = make("tr");
     row.append(
-      make("th", { text: visible(keys.words[j]) }),
+      make("th", { text: visibleText(keys.words[j]) }),
       cell(step.scores[j]),
       cell(step.scaled[j]),
       make("td", { class: "mask", text: step.allowed[j] ? "" : "−∞" }),
-      weighted(step.weights[j]),
-      make("td", {}, strip(V, (d) => step.weights[j] * step.values[j * V + d], most)),
+      weightCell(step.weights[j]),
+      make("td", {}, strip(V, (d) => step.weights[j] * step.values[j * V + d], peak)),
     );
     body.append(row);
   }
@@ -56,48 +56,48 @@ export function stepsTable(step: Step, map: MapInfo, head: number, query: number
   total.append(
     make("th", { text: "sum" }), make("td"), make("td"), make("td"),
     cell(step.weights.reduce((sum, w) => sum + w, 0)),
-    make("td", {}, strip(V, (d) => step.output[d], most)),
+    make("td", {}, strip(V, (d) => step.output[d], peak)),
   );
   table.append(make("tfoot", {}, total));
   const out = make("div", { class: "stepview" }, intro, table);
-  if (S > SHOWN) out.append(make("p", { class: "note", text: `The ${SHOWN} largest of ${S.toLocaleString("en")} weights.` }));
+  if (S > MAX_KEYS) out.append(make("p", { class: "note", text: `Only the ${MAX_KEYS} largest of ${S.toLocaleString("en")} weights are listed.` }));
   out.append(
     make("p", {
       class: "note",
-      text: "The last line is what this head hands on for the word. Violet is below 0, orange above.",
+      text: "The last row is the output of this head for the token. Violet is negative, orange is positive.",
     }),
   );
   return out;
 }
 
 function cell(value: number): HTMLTableCellElement {
-  const td = make("td", { class: "number", text: written(value, 3), title: String(value) });
+  const td = make("td", { class: "number", text: formatNumber(value, 3), title: String(value) });
   td.dataset.value = value.toPrecision(9);
   return td;
 }
 
-function weighted(value: number): HTMLTableCellElement {
+function weightCell(value: number): HTMLTableCellElement {
   const td = cell(value);
-  td.textContent = written(value, 4);
+  td.textContent = formatNumber(value, 4);
   td.classList.add("weight");
   td.style.setProperty("--share", value.toFixed(4));
   return td;
 }
 
-/** A vector as a row of coloured cells. */
-function strip(count: number, at: (d: number) => number, most: number): HTMLCanvasElement {
+/** Draw a vector as a row of colored cells. */
+function strip(count: number, at: (d: number) => number, peak: number): HTMLCanvasElement {
   const canvas = make("canvas", { class: "strip" });
   canvas.width = count;
   canvas.height = 1;
   canvas.setAttribute("role", "img");
-  canvas.setAttribute("aria-label", `${count} numbers from ${written(Math.min(...range(count, at)), 3)} to ${written(Math.max(...range(count, at)), 3)}`);
+  canvas.setAttribute("aria-label", `${count} values from ${formatNumber(Math.min(...range(count, at)), 3)} to ${formatNumber(Math.max(...range(count, at)), 3)}`);
   const context = canvas.getContext("2d");
   if (!context) return canvas;
   const image = new ImageData(count, 1);
-  const table = ramp(isDark(), true);
+  const table = colorTable(isDark(), true);
   for (let d = 0; d < count; d++) {
-    const place = Math.round(127.5 + 127.5 * Math.max(-1, Math.min(1, at(d) / (most || 1))));
-    image.data.set(table.subarray(4 * place, 4 * place + 4), 4 * d);
+    const index = divergingIndex(at(d), peak);
+    image.data.set(table.subarray(4 * index, 4 * index + 4), 4 * d);
   }
   context.putImageData(image, 0, 0);
   return canvas;

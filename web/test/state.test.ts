@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { csvOf } from "../src/save";
-import { escaped, told, visible } from "../src/lines";
+import { toCsv } from "../src/export";
+import { escapeXml, describeRow, visibleText } from "../src/lines";
 import { niceStep } from "../src/matrix";
 import { parseScene, type Scene } from "../src/scene";
 import { fromHash, State, toHash } from "../src/state";
-import type { Grid } from "../src/words";
+import type { Grid } from "../src/grid";
 
 const axis = { name: "text", words: ["a", "b"], special: [false, false], joined: [false, false] };
 const map = { name: "encoder.0", kind: "self" as const, queries: 0, keys: 0, heads: 3 };
@@ -20,7 +20,7 @@ const scene: Scene = {
 };
 
 describe("state", () => {
-  it("keeps to what is there", () => {
+  it("clamps to what exists", () => {
     const state = new State(scene, { map: 9, head: 9 });
     expect([state.now.map, state.now.head]).toEqual([1, 1]);
     state.set({ sequence: 1 });
@@ -28,18 +28,18 @@ describe("state", () => {
     state.set({ head: -1 });
     expect(state.now.head).toBe(0);
   });
-  it("lets a word go when the words change", () => {
+  it("clears the query when the rows change", () => {
     const state = new State(scene, { query: 1 });
     state.set({ head: 1 });
     expect(state.now.query).toBe(1);
-    state.set({ merge: true });
+    state.set({ mergeSubwords: true });
     expect(state.now.query).toBeNull();
   });
-  it("stands in the address", () => {
-    const state = new State(scene, { view: "matrix", map: 1, head: 1, merge: true, query: 1 });
-    expect(fromHash(toHash(state.now))).toMatchObject({ view: "matrix", map: 1, head: 1, merge: true, hide: false, query: 1 });
+  it("is encoded in the URL fragment", () => {
+    const state = new State(scene, { view: "matrix", map: 1, head: 1, mergeSubwords: true, query: 1 });
+    expect(fromHash(toHash(state.now))).toMatchObject({ view: "matrix", map: 1, head: 1, mergeSubwords: true, hideSpecial: false, query: 1 });
   });
-  it("takes nothing strange from the address", () => {
+  it("ignores invalid fragments", () => {
     expect(fromHash("#<img onerror=1>.x")).toEqual({});
   });
 });
@@ -47,8 +47,8 @@ describe("state", () => {
 describe("scenes", () => {
   it("are refused when an axis is missing", () => {
     const broken = { ...scene, sequences: [{ ...scene.sequences[0], axes: [] }] };
-    expect(() => parseScene(JSON.stringify(broken))).toThrow("encoder.0 names an axis");
-    expect(() => parseScene('{"version": 2}')).toThrow("version 2");
+    expect(() => parseScene(JSON.stringify(broken))).toThrow("encoder.0 refers to an axis");
+    expect(() => parseScene('{"version": 2}')).toThrow("version 2 is not supported");
   });
 });
 
@@ -59,20 +59,20 @@ describe("files", () => {
     columns: { names: ["a", "b"], members: [[0], [1]] },
     peak: 1,
   };
-  it("are tables that no spreadsheet runs", () => {
-    const lines = csvOf(grid).split("\r\n");
+  it("are safe for spreadsheets", () => {
+    const lines = toCsv(grid).split("\r\n");
     expect(lines[0]).toBe(",a,b");
     expect(lines[1]).toBe("'=1+1,0.500000000,0.500000000");
     expect(lines[2].startsWith('"say ""hi"", you",1')).toBe(true);
   });
-  it("have no tags in their names", () => {
-    expect(escaped('<b>&"')).toBe("&#60;b&#62;&#38;&#34;");
+  it("escape labels", () => {
+    expect(escapeXml('<b>&"')).toBe("&#60;b&#62;&#38;&#34;");
   });
-  it("tell the strongest first", () => {
-    expect(told(grid, 1, 1)).toBe('say "hi", you → a 1.000000');
+  it("describe the largest weights first", () => {
+    expect(describeRow(grid, 1, 1)).toBe('say "hi", you → a 1.000000');
   });
   it("show white space", () => {
-    expect([visible(" "), visible("a\n"), visible("")]).toEqual(["␣", "a⏎", "∅"]);
+    expect([visibleText(" "), visibleText("a\n"), visibleText("")]).toEqual(["␣", "a⏎", "∅"]);
   });
 });
 

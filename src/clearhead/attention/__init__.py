@@ -1,43 +1,43 @@
 """The attention core: layouts, masks, scores, biases, kernels, multi-head attention, caches, and looking inside."""
 
 from clearhead.attention.attend import attend
-from clearhead.attention.biases import Bias, Relative
-from clearhead.attention.cache import Cache, CacheConfig, OutOfBlocks
-from clearhead.attention.call import Call
+from clearhead.attention.biases import Bias, RelativeBias
+from clearhead.attention.capture.look import AttentionCapture, AttentionMap, ablate_heads, look
+from clearhead.attention.inputs import AttentionInputs
 from clearhead.attention.kernels import KERNELS, choose
+from clearhead.attention.kv_cache import CrossAttentionCache, KeyValueStore, KVCache
 from clearhead.attention.layout import Layout
-from clearhead.attention.look import Seen, View, look, without
-from clearhead.attention.masks import Causal, Explicit, Full, Global, Mask, Prefix, Window
-from clearhead.attention.multihead import Core, MultiHead
+from clearhead.attention.masks import Causal, DenseMask, Full, Global, Mask, Prefix, Window
+from clearhead.attention.multihead import AttentionCore, MultiHead
 from clearhead.attention.scores import Additive, Dot, General, ScaledDot, Score
 
 __all__ = [
     "KERNELS",
     "Additive",
+    "AttentionCapture",
+    "AttentionCore",
+    "AttentionInputs",
+    "AttentionMap",
     "Bias",
-    "Cache",
-    "CacheConfig",
-    "Call",
     "Causal",
-    "Core",
+    "CrossAttentionCache",
+    "DenseMask",
     "Dot",
-    "Explicit",
     "Full",
     "General",
     "Global",
+    "KVCache",
+    "KeyValueStore",
     "Layout",
     "Mask",
     "MultiHead",
-    "OutOfBlocks",
     "Prefix",
-    "Relative",
+    "RelativeBias",
     "ScaledDot",
     "Score",
-    "Seen",
-    "View",
     "Window",
+    "ablate_heads",
     "attend",
     "choose",
     "look",
-    "without",
 ]

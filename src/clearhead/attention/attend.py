@@ -1,11 +1,11 @@
-"""Attend: attention is one function with exchangeable parts."""
+"""Attend: attention as one function with exchangeable parts."""
 
 from __future__ import annotations
 
 from torch import Tensor
 
 from clearhead.attention.biases import Bias
-from clearhead.attention.call import Call
+from clearhead.attention.inputs import AttentionInputs
 from clearhead.attention.kernels import KERNELS, choose
 from clearhead.attention.layout import Layout
 from clearhead.attention.masks import Full, Mask
@@ -27,24 +27,19 @@ def attend(
     dropout: float = 0.0,
     kernel: str = "auto",
 ) -> Tensor:
-    """What each query gathers from the values of its sequence: softmax(score(q, k) + bias)·v, (N, H, V).
+    """softmax(score(q, k) + bias)·v within each sequence, (N, H, V).
 
-    Queries are (N, H, K), keys (M, G, K) and values (M, G, V), all tokens of all sequences one after
-    another; G divides H. Sequence i of the queries attends to sequence i of the keys. A query that may
-    attend to nothing gives 0. Only the output is returned: for the weights, see `look`.
+    Queries are (N, H, K), keys (M, G, K) and values (M, G, V), the tokens of all sequences concatenated; G divides H.
+    Sequence i of the queries attends to sequence i of the keys. A query whose mask allows no key gives 0. Only the
+    output is returned: for the weights, see `look`.
     """
     q, k = score.prepare(q, k)
-    return dispatch(Call(q, k, v, layout_q, layout_k, mask, score, bias), dropout, kernel)
+    return dispatch(AttentionInputs(q, k, v, layout_q, layout_k, mask, score, bias), dropout, kernel)
 
 
-def dispatch(call: Call, dropout: float = 0.0, kernel: str = "auto") -> Tensor:
-    """Run a call on the named kernel, or on the one `auto` chooses."""
-    call.check()
+def dispatch(inputs: AttentionInputs, dropout: float = 0.0, kernel: str = "auto") -> Tensor:
+    """Run the inputs on the named kernel, or on the one `auto` chooses."""
+    inputs.check()
     if not 0.0 <= dropout < 1.0:
-        raise ValueError(f"dropout {dropout}: a probability from 0 up to, not including, 1")
-    name = choose(call, dropout) if kernel == "auto" else kernel
-    if name not in KERNELS:
-        raise ValueError(f"there is no kernel {kernel!r}: choose auto, {', '.join(KERNELS)}")
-    if kernel != "auto" and (reason := KERNELS[name].refuse(call, dropout)):
-        raise ValueError(f"the {name} kernel cannot run this: {reason}; kernel='auto' finds one that can")
-    return KERNELS[name].run(call, dropout)
+        raise ValueError(f"dropout is {dropout}: it must be a probability, at least 0 and below 1")
+    return KERNELS[choose(inputs, dropout, kernel)].run(inputs, dropout)

@@ -1,4 +1,4 @@
-"""Biases: a number added to the score of a pair, by head and position, before the softmax."""
+"""Biases: added to the score of a pair before the softmax, by head and position."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Bias = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True, eq=False)
-class Relative:
-    """A bias of the signed distance alone: a table for near keys, its last entry plus a straight line beyond.
+class RelativeBias:
+    """A bias of the signed distance: a table for near keys; beyond it, its last entry plus a linear term.
 
     With an empty line it is T5's bias, with an empty table it is ALiBi. Both tensors may carry gradients.
     """
 
-    table: Tensor  # (H, 2 R + 1): entry R + d is for the key at distance d from its query
+    table: Tensor  # (H, 2 R + 1): entry R + d is for distance d
     slopes: Tensor  # (H,): added as slope * |distance|
 
     def __call__(self, sequence: Tensor, query: Tensor, key: Tensor) -> Tensor:
@@ -27,17 +27,17 @@ class Relative:
         near = self.table[:, self.entries(distance)].movedim(0, -3)  # (b, H, T, S)
         return near + self.slopes.view(-1, 1, 1) * distance.abs().unsqueeze(-3)
 
-    def heads(self, which: slice) -> Relative:
-        """The bias of some heads alone."""
-        return Relative(self.table[which], self.slopes[which])
+    def heads(self, which: slice) -> RelativeBias:
+        """The bias of some heads."""
+        return RelativeBias(self.table[which], self.slopes[which])
 
     def entries(self, distance: Tensor) -> Tensor:
-        """The table's column for each distance."""
+        """The table column of each distance."""
         reach = self.table.shape[1] // 2
         return distance.clamp(-reach, reach) + reach
 
     def backward(self, grad: Tensor, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-        """Gradients of (table, slopes) from those of the scores, (b, H, T, S), for position tensors as in a call."""
+        """Gradients of (table, slopes) from those of the scores, (b, H, T, S), at these positions."""
         distance = (key - query).expand(grad.shape[0], grad.shape[2], grad.shape[3])
         per_head = grad.to(self.table.dtype).transpose(0, 1).reshape(self.table.shape[0], -1)  # (H, b T S)
         table = torch.zeros_like(self.table).index_add_(1, self.entries(distance).reshape(-1), per_head)
@@ -45,8 +45,8 @@ class Relative:
 
 
 @dataclass(frozen=True, eq=False)
-class Written:
-    """A bias written out by position, for scores that arrive with one; size 1 broadcasts."""
+class DenseBias:
+    """A dense bias by position; size 1 broadcasts."""
 
     table: Tensor  # (B or 1, H or 1, T or 1, S or 1)
     num_heads: int

@@ -1,4 +1,4 @@
-"""Layout: where each sequence of a ragged batch begins, and at which position it starts to count."""
+"""Layout: where each sequence of a ragged batch starts, and the position of its first token."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from torch import Tensor
 
 T = TypeVar("T")
 
-KEPT = 32  # plans and cuts kept on a layout before they are made anew
+MAX_MEMOIZED = 32  # plans stored on a layout before they are dropped
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Layout:
-    """The sequences of a token matrix `x: (N, ...)`, laid one after another without padding.
+    """The sequences of a token matrix `x: (N, ...)`, concatenated without padding.
 
-    `offsets[i] : offsets[i + 1]` are the rows of sequence `i`; `starts[i]` is the position of its
-    first token, so that a chunk or a cached step knows where it stands instead of guessing from
-    shapes. Make one with `Layout.of(lengths)` or `Layout.equal(count, length)`; it never changes.
+    `offsets[i] : offsets[i + 1]` are the rows of sequence `i`; `starts[i]` is the position of its first token, so that
+    chunks and cached steps align by position, never by shape. Create one with `Layout.from_lengths(lengths)` or
+    `Layout.uniform(count, length)`; it is immutable.
 
-    The tensors are what a traced model reads. `sizes` and `firsts` are the same facts on the host,
-    for planning; traced code must not touch them, or every new batch shape would be a new graph.
+    Traced models read the tensors. `host_lengths` and `host_starts` are the same values on the host, for planning;
+    traced code must not use them, or every batch shape would compile a new graph.
     """
 
     offsets: Tensor  # (B + 1,) int64
@@ -35,12 +35,12 @@ class Layout:
     length: int | None = None  # set when every sequence is known to have this length
 
     @staticmethod
-    def of(
+    def from_lengths(
         lengths: Sequence[int] | Tensor,
         starts: Sequence[int] | Tensor | None = None,
         device: torch.device | str | None = None,
     ) -> Layout:
-        """The layout of sequences with these lengths, counting from `starts` (0 by default)."""
+        """The layout of sequences with these lengths, whose positions count from `starts` (default: 0)."""
         sizes = tuple(int(n) for n in (lengths.tolist() if isinstance(lengths, Tensor) else lengths))
         firsts = (
             (0,) * len(sizes)
@@ -53,7 +53,7 @@ class Layout:
             raise ValueError(f"{len(sizes)} lengths but {len(firsts)} starts: give one start per sequence, or none")
         if any(n < 0 for n in firsts):
             raise ValueError(f"a sequence cannot start at position {min(firsts)}: positions count from 0")
-        # NumPy: torch would wake its threads for a few thousand integers
+        # NumPy: torch would start its threads for a few thousand integers
         count, start = np.array(sizes, dtype=np.int64), np.array(firsts, dtype=np.int64)
         offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(count)])
         ids = np.repeat(np.arange(len(sizes)), count)
@@ -61,12 +61,12 @@ class Layout:
         length = max(sizes, default=0) if len(set(sizes)) <= 1 else None
         begin, first, place, sequence = (torch.from_numpy(x).to(device) for x in (offsets, start, positions, ids))
         layout = Layout(begin, first, place, sequence, length)
-        layout.__dict__["sizes"] = sizes  # known here: spare the device a round trip later
-        layout.__dict__["firsts"] = firsts
+        layout.__dict__["host_lengths"] = sizes  # known here: saves a device synchronization
+        layout.__dict__["host_starts"] = firsts
         return layout
 
     @staticmethod
-    def equal(count: int, length: int, device: torch.device | str | None = None) -> Layout:
+    def uniform(count: int, length: int, device: torch.device | str | None = None) -> Layout:
         """`count` sequences of one `length`. Traceable: both may be symbolic under `torch.export`."""
         rows = torch.arange(length, device=device).expand(count, length)
         numbers = torch.arange(count, device=device).unsqueeze(1).expand(count, length)
@@ -98,58 +98,60 @@ class Layout:
         return self.offsets.device
 
     @cached_property
-    def sizes(self) -> tuple[int, ...]:
+    def host_lengths(self) -> tuple[int, ...]:
         """The lengths on the host."""
         return tuple(self.lengths.tolist())
 
     @cached_property
-    def firsts(self) -> tuple[int, ...]:
+    def host_starts(self) -> tuple[int, ...]:
         """The starts on the host."""
         return tuple(self.starts.tolist())
 
     @property
     def max_len(self) -> int:
         """The longest sequence; 0 when there is none."""
-        return max(self.sizes, default=0)
+        return max(self.host_lengths, default=0)
 
     @property
     def end(self) -> int:
         """One past the highest position any sequence reaches."""
-        return max((s + n for s, n in zip(self.firsts, self.sizes, strict=True) if n), default=0)
+        return max((s + n for s, n in zip(self.host_starts, self.host_lengths, strict=True) if n), default=0)
 
-    def kept(self, key: Any, make: Callable[[], T]) -> T:
-        """What the layers of a model share is made once and kept with the batch."""
-        held: dict[Any, Any] = self.__dict__.setdefault("_kept", {})
-        if key not in held:
-            if len(held) >= KEPT:
-                held.clear()
-            held[key] = make()
-        return held[key]
+    def memoize(self, key: Any, make: Callable[[], T]) -> T:
+        """Compute once per batch what all layers share: `make()` is stored under `key`."""
+        cached: dict[Any, Any] = self.__dict__.setdefault("_memo", {})
+        if key not in cached:
+            if len(cached) >= MAX_MEMOIZED:
+                cached.clear()
+            cached[key] = make()
+        return cached[key]
 
     def rows(self, sequence: int) -> slice:
         """The rows of one sequence in the token matrix."""
         if not -self.num_sequences <= sequence < self.num_sequences:
-            raise ValueError(f"there is no sequence {sequence}: the batch holds {self.num_sequences}")
+            raise ValueError(f"there is no sequence {sequence}: the batch has {self.num_sequences}")
         begin, stop = self.offsets[sequence % self.num_sequences :][:2].tolist()
         return slice(begin, stop)
 
     def split(self, x: Tensor) -> tuple[Tensor, ...]:
         """The token matrix as one view per sequence, (T_i, ...) each."""
-        return x.split(list(self.sizes))
+        return x.split(list(self.host_lengths))
 
     def select(self, sequences: Sequence[int]) -> Layout:
         """The layout of only these sequences, in this order (repeats allowed)."""
-        picked = Layout.of([self.sizes[i] for i in sequences], [self.firsts[i] for i in sequences])
+        picked = Layout.from_lengths(
+            [self.host_lengths[i] for i in sequences], [self.host_starts[i] for i in sequences]
+        )
         return picked.to(self.device)
 
-    def tokens(self, sequences: Sequence[int]) -> Tensor:
-        """The row numbers that these sequences occupy, in this order: `x[layout.tokens(s)]` follows `select(s)`."""
+    def row_indices(self, sequences: Sequence[int]) -> Tensor:
+        """The row indices of these sequences, in this order: `x[layout.row_indices(s)]` matches `select(s)`."""
         offsets = self.offsets.tolist()
         parts = [torch.arange(offsets[i], offsets[i + 1]) for i in sequences]
         return torch.cat(parts).to(self.device) if parts else torch.zeros(0, dtype=torch.int64, device=self.device)
 
     def pad(self, x: Tensor, value: float = 0.0) -> Tensor:
-        """Token matrix (N, ...) to a padded (B, T, ...), for tools that want a rectangle."""
+        """Token matrix (N, ...) to a padded (B, T, ...), for tools that need padding."""
         dense = x.new_full((self.num_sequences, self.max_len, *x.shape[1:]), value)
         dense[self.sequence_ids, self.positions - self.starts[self.sequence_ids]] = x
         return dense
@@ -160,31 +162,31 @@ class Layout:
 
     @cached_property
     def time_major(self) -> tuple[Tensor, Tensor]:
-        """Rows and batch sizes as `PackedSequence` wants them: step by step, longest sequence first.
+        """Rows and batch sizes for `PackedSequence`: step by step, longest sequence first.
 
         `x[rows]` is the packed data; the inverse permutation `rows.argsort()` brings it back.
         """
-        order = sorted(range(self.num_sequences), key=lambda i: -self.sizes[i])
+        order = sorted(range(self.num_sequences), key=lambda i: -self.host_lengths[i])
         rank = torch.empty(self.num_sequences, dtype=torch.int64)
         rank[order] = torch.arange(self.num_sequences)
         rank = rank.to(self.device)
         step = self.positions - self.starts[self.sequence_ids]
         rows = torch.argsort(step * max(self.num_sequences, 1) + rank[self.sequence_ids])
-        alive = torch.bincount(step, minlength=self.max_len)  # (max_len,) sequences still running at each step
-        return rows, alive.cpu()
+        running = torch.bincount(step, minlength=self.max_len)  # (max_len,) sequences still running at each step
+        return rows, running.cpu()
 
     def to(self, device: torch.device | str | None) -> Layout:
         """The same layout with its tensors on `device`."""
         if device is None or torch.device(device) == self.device:
             return self
-        moved = Layout(
+        copy = Layout(
             self.offsets.to(device), self.starts.to(device), self.positions.to(device),
             self.sequence_ids.to(device), self.length,
         )  # fmt: skip
-        moved.__dict__.update({k: v for k, v in self.__dict__.items() if k in ("sizes", "firsts")})
-        return moved
+        copy.__dict__.update({k: v for k, v in self.__dict__.items() if k in ("host_lengths", "host_starts")})
+        return copy
 
     def __repr__(self) -> str:
-        sizes = ", ".join(map(str, self.sizes[:6])) + (", ..." if self.num_sequences > 6 else "")
-        begun = f", starts={list(self.firsts[:6])}" if any(self.firsts) else ""
-        return f"Layout({self.num_tokens} tokens in {self.num_sequences} sequences: {sizes}{begun})"
+        sizes = ", ".join(map(str, self.host_lengths[:6])) + (", ..." if self.num_sequences > 6 else "")
+        starts_text = f", starts={list(self.host_starts[:6])}" if any(self.host_starts) else ""
+        return f"Layout({self.num_tokens} tokens in {self.num_sequences} sequences: {sizes}{starts_text})"

@@ -1,4 +1,4 @@
-"""Masks: predicates that say which key a query may attend to. True = may attend.
+"""Masks: predicates over query and key positions. True = may attend.
 
 A mask answers for positions inside one sequence (separate documents are separate sequences, not a
 mask). It combines with `&` and `|`, and it can tell a kernel what it knows about whole rectangles
@@ -22,23 +22,23 @@ class Mask:
     """A predicate over (sequence, query position, key position)."""
 
     def allows(self, sequence: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        """Which pairs may attend: bool, of the broadcast shape of three integer tensors."""
-        raise TypeError(f"{type(self).__name__} is a mask without a rule: write its `allows`")
+        """A bool tensor of the broadcast shape of three integer tensors: True where a pair may attend."""
+        raise TypeError(f"{type(self).__name__} defines no `allows`: implement it")
 
-    def covers(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
-        """Is every pair of queries [q_lo, q_hi) and keys [k_lo, k_hi) allowed? False when unsure.
+    def all_allowed(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
+        """True if every pair of queries [q_lo, q_hi) and keys [k_lo, k_hi) is allowed; False when unknown.
 
         Takes ints, or integer tensors for many rectangles at once.
         """
         return False
 
-    def touches(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
-        """Is any pair of that rectangle allowed? True when unsure."""
+    def any_allowed(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
+        """True if any pair of that block is allowed, or when unknown."""
         return True
 
     @property
     def band(self) -> tuple[Limit, Limit]:
-        """How far a query sees to the left and to the right; None is without limit."""
+        """How many positions a query attends to the left and to the right; None: no limit."""
         return None, None
 
     def __and__(self, other: Mask) -> Mask:
@@ -58,13 +58,13 @@ class Mask:
 
 @dataclass(frozen=True, eq=False)
 class Full(Mask):
-    """Every query sees every key."""
+    """Every query attends to every key."""
 
     def allows(self, sequence: Tensor, query: Tensor, key: Tensor) -> Tensor:
         shape = torch.broadcast_shapes(sequence.shape, query.shape, key.shape)
         return torch.ones(shape, dtype=torch.bool, device=query.device)
 
-    def covers(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
+    def all_allowed(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
         return q_lo == q_lo
 
     def __and__(self, other: Mask) -> Mask:
@@ -76,15 +76,15 @@ class Full(Mask):
 
 @dataclass(frozen=True, eq=False)
 class Causal(Mask):
-    """A query sees itself and what came before."""
+    """A query attends to itself and to earlier positions."""
 
     def allows(self, sequence: Tensor, query: Tensor, key: Tensor) -> Tensor:
         return (key <= query) & (sequence == sequence)
 
-    def covers(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
+    def all_allowed(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
         return k_hi - 1 <= q_lo
 
-    def touches(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
+    def any_allowed(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
         return k_lo <= q_hi - 1
 
     @property
@@ -94,22 +94,22 @@ class Causal(Mask):
 
 @dataclass(frozen=True, eq=False)
 class Window(Mask):
-    """A query sees `left` positions before itself and `right` after (Longformer, section 3.1)."""
+    """A query attends to `left` positions before itself and `right` after (Longformer, section 3.1)."""
 
     left: int
     right: int
 
     def __post_init__(self) -> None:
         if self.left < 0 or self.right < 0:
-            raise ValueError(f"Window({self.left}, {self.right}): both reaches are 0 or more")
+            raise ValueError(f"Window({self.left}, {self.right}): both sizes must be 0 or more")
 
     def allows(self, sequence: Tensor, query: Tensor, key: Tensor) -> Tensor:
         return (key >= query - self.left) & (key <= query + self.right) & (sequence == sequence)
 
-    def covers(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
+    def all_allowed(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
         return (k_lo >= q_hi - 1 - self.left) & (k_hi - 1 <= q_lo + self.right)
 
-    def touches(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
+    def any_allowed(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
         return (k_hi - 1 >= q_lo - self.left) & (k_lo <= q_hi - 1 + self.right)
 
     @property
@@ -117,7 +117,7 @@ class Window(Mask):
         return self.left, self.right
 
 
-def _least_most(data: int | Tensor) -> tuple[int, int]:
+def _min_max(data: int | Tensor) -> tuple[int, int]:
     if not isinstance(data, Tensor):
         return data, data
     return (int(data.min()), int(data.max())) if data.numel() else (0, 0)
@@ -125,7 +125,7 @@ def _least_most(data: int | Tensor) -> tuple[int, int]:
 
 @dataclass(frozen=True, eq=False)
 class Global(Mask):
-    """The first tokens of a sequence see all and are seen by all; `first` is one count or one per sequence, (B,)."""
+    """The first tokens of a sequence attend to all and are visible to all; `first` is a count, or one per sequence."""
 
     first: int | Tensor
 
@@ -133,36 +133,36 @@ class Global(Mask):
         first = self.first[sequence] if isinstance(self.first, Tensor) else self.first
         return ((query < first) | (key < first)) & (sequence == sequence)
 
-    def covers(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
-        least, _ = _least_most(self.first)
+    def all_allowed(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
+        least, _ = _min_max(self.first)
         return (q_hi <= least) | (k_hi <= least)
 
-    def touches(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
-        _, most = _least_most(self.first)
+    def any_allowed(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
+        _, most = _min_max(self.first)
         return (q_lo < most) | (k_lo < most)
 
 
 @dataclass(frozen=True, eq=False)
 class Prefix(Mask):
-    """Causal, but the first `lengths[i]` tokens of sequence i are seen by every query (T5, section 3.2.2)."""
+    """Causal, but the first `lengths[i]` tokens of sequence i are visible to every query (T5, section 3.2.2)."""
 
     lengths: Tensor  # (B,)
 
     def allows(self, sequence: Tensor, query: Tensor, key: Tensor) -> Tensor:
         return (key < self.lengths[sequence]) | (key <= query)
 
-    def covers(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
-        least, _ = _least_most(self.lengths)
+    def all_allowed(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
+        least, _ = _min_max(self.lengths)
         return (k_hi <= least) | (k_hi - 1 <= q_lo)
 
-    def touches(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
-        _, most = _least_most(self.lengths)
+    def any_allowed(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
+        _, most = _min_max(self.lengths)
         return (k_lo < most) | (k_lo <= q_hi - 1)
 
 
 @dataclass(frozen=True, eq=False)
-class Explicit(Mask):
-    """A mask written out, (B, T, S) by position, for inputs that arrive padded; size 1 broadcasts."""
+class DenseMask(Mask):
+    """A dense mask by position, (B, T, S), for padded inputs; size 1 broadcasts."""
 
     grid: Tensor  # (B or 1, T or 1, S or 1) bool
 
@@ -185,11 +185,11 @@ class And(Mask):
     def allows(self, sequence: Tensor, query: Tensor, key: Tensor) -> Tensor:
         return self.one.allows(sequence, query, key) & self.two.allows(sequence, query, key)
 
-    def covers(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
-        return self.one.covers(q_lo, q_hi, k_lo, k_hi) & self.two.covers(q_lo, q_hi, k_lo, k_hi)
+    def all_allowed(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
+        return self.one.all_allowed(q_lo, q_hi, k_lo, k_hi) & self.two.all_allowed(q_lo, q_hi, k_lo, k_hi)
 
-    def touches(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
-        return self.one.touches(q_lo, q_hi, k_lo, k_hi) & self.two.touches(q_lo, q_hi, k_lo, k_hi)
+    def any_allowed(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
+        return self.one.any_allowed(q_lo, q_hi, k_lo, k_hi) & self.two.any_allowed(q_lo, q_hi, k_lo, k_hi)
 
     @property
     def band(self) -> tuple[Limit, Limit]:
@@ -207,11 +207,11 @@ class Or(Mask):
     def allows(self, sequence: Tensor, query: Tensor, key: Tensor) -> Tensor:
         return self.one.allows(sequence, query, key) | self.two.allows(sequence, query, key)
 
-    def covers(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
-        return self.one.covers(q_lo, q_hi, k_lo, k_hi) | self.two.covers(q_lo, q_hi, k_lo, k_hi)
+    def all_allowed(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
+        return self.one.all_allowed(q_lo, q_hi, k_lo, k_hi) | self.two.all_allowed(q_lo, q_hi, k_lo, k_hi)
 
-    def touches(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
-        return self.one.touches(q_lo, q_hi, k_lo, k_hi) | self.two.touches(q_lo, q_hi, k_lo, k_hi)
+    def any_allowed(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
+        return self.one.any_allowed(q_lo, q_hi, k_lo, k_hi) | self.two.any_allowed(q_lo, q_hi, k_lo, k_hi)
 
     @property
     def band(self) -> tuple[Limit, Limit]:
@@ -227,11 +227,11 @@ def _wider(a: Limit, b: Limit) -> Limit:
     return None if a is None or b is None else max(a, b)
 
 
-# A traced graph carries tensors and text, not objects: a mask crosses into an operator as words and tensors.
+# A traced graph holds tensors and strings, not objects: a mask enters an operator as a string and tensors.
 
 
-def encode(mask: Mask) -> tuple[str, list[Tensor]]:
-    """A built-in mask as prefix-notation words and the per-sequence tensors they use, in order."""
+def serialize(mask: Mask) -> tuple[str, list[Tensor]]:
+    """A built-in mask as a string in prefix notation, and the per-sequence tensors it uses, in order."""
     match mask:
         case Full():
             return "full", []
@@ -245,29 +245,29 @@ def encode(mask: Mask) -> tuple[str, list[Tensor]]:
             return f"global {mask.first}", []
         case Prefix():
             return "prefix", [mask.lengths]
-        case Explicit():
+        case DenseMask():
             return "explicit", [mask.grid]
         case And() | Or():
-            (a, first), (b, second) = encode(mask.one), encode(mask.two)
+            (a, first), (b, second) = serialize(mask.one), serialize(mask.two)
             return f"{'and' if isinstance(mask, And) else 'or'} {a} {b}", first + second
         case _:
             raise ValueError(
-                f"{type(mask).__name__} is a mask of your own and cannot enter a compiled graph: "
+                f"{type(mask).__name__} is a custom mask and cannot enter a compiled graph: "
                 "combine the built-in masks, or run the model without torch.compile"
             )
 
 
-def signature(mask: Mask) -> Hashable:
-    """Equal for masks that are known to be the same rule; what is kept for one then serves the other."""
+def cache_key(mask: Mask) -> Hashable:
+    """Equal for masks that are known to be the same, so that cached results can be shared."""
     try:
-        words, data = encode(mask)
+        words, data = serialize(mask)
     except ValueError:
         return id(mask)
     return id(mask) if data else words
 
 
-def decode(words: str, tensors: list[Tensor]) -> Mask:
-    """The mask that `encode` wrote down."""
+def deserialize(words: str, tensors: list[Tensor]) -> Mask:
+    """The mask that `serialize` returned."""
     stream, data = iter(words.split()), iter(tensors)
 
     def read() -> Mask:
@@ -285,7 +285,7 @@ def decode(words: str, tensors: list[Tensor]) -> Mask:
             case "prefix":
                 return Prefix(next(data))
             case "explicit":
-                return Explicit(next(data))
+                return DenseMask(next(data))
             case "and":
                 return And(read(), read())
             case "or":

@@ -9,43 +9,52 @@ from torch import Tensor, nn
 
 from clearhead.attention.attend import dispatch
 from clearhead.attention.biases import Bias
-from clearhead.attention.cache import Store
-from clearhead.attention.call import Call
+from clearhead.attention.fused_linear import linear
+from clearhead.attention.inputs import AttentionInputs
+from clearhead.attention.kernels import choose
+from clearhead.attention.kv_cache import KeyValueStore
 from clearhead.attention.layout import Layout
 from clearhead.attention.masks import Full, Mask
-from clearhead.attention.project import project
 from clearhead.attention.scores import ScaledDot, Score
 
-Kind = Literal["self", "cross"]
-Rotate = Callable[[Tensor], Tensor]
-"""The queries or keys (N, heads, K) of a layout to the same shape: rotary positions come in as this."""
+AttentionKind = Literal["self", "cross"]
+RotateFn = Callable[[Tensor], Tensor]
+"""Rotates queries or keys (N, heads, K): rotary positions."""
 
 
-class Core(nn.Module):
-    """The attention itself, between the projections: where `look` listens and `without` switches heads off."""
+class AttentionCore(nn.Module):
+    """The attention between the projections: `look` and `ablate_heads` hook this module."""
 
     def __init__(
-        self, kind: Kind = "self", score: Score | None = None, dropout: float = 0.0, kernel: str = "auto"
+        self, kind: AttentionKind = "self", score: Score | None = None, dropout: float = 0.0, kernel: str = "auto"
     ) -> None:
         super().__init__()
-        self.kind: Kind = kind
+        self.kind: AttentionKind = kind
         self.score = ScaledDot() if score is None else score
         self.dropout = dropout
         self.kernel = kernel
 
-    def forward(self, call: Call) -> Tensor:
-        """What each query gathers, (N, H, V)."""
-        return dispatch(call, self.dropout if self.training else 0.0, self.kernel)
+    def forward(self, inputs: AttentionInputs) -> Tensor:
+        """The attention output, (N, H, V)."""
+        return dispatch(inputs, self._active_dropout, self.kernel)
+
+    def kernel_for(self, inputs: AttentionInputs) -> str:
+        """The name of the kernel that `forward` runs for these inputs."""
+        return choose(inputs, self._active_dropout, self.kernel)
+
+    @property
+    def _active_dropout(self) -> float:
+        return self.dropout if self.training else 0.0
 
     def extra_repr(self) -> str:
         return f"{self.kind}, dropout={self.dropout}, kernel={self.kernel}"
 
 
 class MultiHead(nn.Module):
-    """Attention of tokens (N, D) over themselves, or over a context (M, D') of other tokens.
+    """Self-attention of tokens (N, D), or cross-attention to a context (M, D').
 
     With fewer key heads than query heads it is grouped-query attention (Ainslie et al. 2023). `norms` are applied to
-    the queries and keys of each head (Henry et al. 2020); `output_bias` is as `bias` unless given.
+    the queries and keys of each head (Henry et al. 2020); `output_bias` defaults to `bias`.
     """
 
     def __init__(
@@ -59,14 +68,16 @@ class MultiHead(nn.Module):
         bias: bool = True,
         output_bias: bool | None = None,
         norms: tuple[nn.Module, nn.Module] | None = None,
-        core: Core | None = None,
+        core: AttentionCore | None = None,
     ) -> None:
         super().__init__()
         kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         if head_dim is None and width % num_heads:
-            raise ValueError(f"width {width} does not divide into {num_heads} heads: change one, or give head_dim")
+            raise ValueError(
+                f"width {width} is not a multiple of {num_heads} heads: change one of them, or set head_dim"
+            )
         if kv_heads < 1 or num_heads % kv_heads:
-            raise ValueError(f"{num_heads} query heads cannot share {kv_heads} key heads evenly")
+            raise ValueError(f"{num_heads} query heads are not a multiple of {kv_heads} key heads")
         self.head_dim = head_dim if head_dim is not None else width // num_heads
         context = width if context_width is None else context_width
         self.query = nn.Linear(width, num_heads * self.head_dim, bias=bias)
@@ -74,7 +85,7 @@ class MultiHead(nn.Module):
         self.value = nn.Linear(context, kv_heads * self.head_dim, bias=bias)
         self.output = nn.Linear(num_heads * self.head_dim, width, bias=bias if output_bias is None else output_bias)
         self.query_norm, self.key_norm = (None, None) if norms is None else norms
-        self.core = Core() if core is None else core
+        self.core = AttentionCore() if core is None else core
 
     def forward(
         self,
@@ -84,32 +95,32 @@ class MultiHead(nn.Module):
         context: Tensor | None = None,
         context_layout: Layout | None = None,
         mask: Mask | None = None,
-        rotate: Rotate | None = None,
+        rotate: RotateFn | None = None,
         bias: Bias | None = None,
-        cache: Store | None = None,
+        cache: KeyValueStore | None = None,
         layer: int = 0,
         add: Tensor | None = None,
     ) -> Tensor:
-        """Attend from `x` to itself, or to `context` where given; with a cache, to all that it holds: (N, D).
+        """Attend from `x` to itself, or to `context` if given; with a cache, to all cached tokens: (N, D).
 
-        `add` (N, D) is added to the result: a residual, in the same pass where that is faster.
+        `add` (N, D), a residual, is added to the result, fused with the output projection where that is faster.
         """
-        q = project(self.query, x).unflatten(1, (-1, self.head_dim))  # (N, H, K)
+        q = linear(self.query, x).unflatten(1, (-1, self.head_dim))  # (N, H, K)
         q = q if self.query_norm is None else self.query_norm(q)
         q = q if rotate is None else rotate(q)
-        if cache is not None and context is not None and cache.holds(layer):  # a context is written once and read after
+        if cache is not None and context is not None and cache.holds(layer):  # a context is written once
             k, v = cache.read(layer)
             layout_k = cache.layout
         else:
             source = x if context is None else context
             layout_k = layout if context_layout is None else context_layout
-            k = project(self.key, source).unflatten(1, (-1, self.head_dim))  # (M, G, K)
-            v = project(self.value, source).unflatten(1, (-1, self.head_dim))
+            k = linear(self.key, source).unflatten(1, (-1, self.head_dim))  # (M, G, K)
+            v = linear(self.value, source).unflatten(1, (-1, self.head_dim))
             k = k if self.key_norm is None else self.key_norm(k)
             k = k if rotate is None else rotate(k)
             if cache is not None:
                 k, v = cache.write(layer, k, v)
                 layout_k = cache.layout
         q, k = self.core.score.prepare(q, k)
-        call = Call(q, k, v, layout, layout_k, Full() if mask is None else mask, self.core.score, bias)
-        return project(self.output, self.core(call).flatten(1), add=add)
+        inputs = AttentionInputs(q, k, v, layout, layout_k, Full() if mask is None else mask, self.core.score, bias)
+        return linear(self.output, self.core(inputs).flatten(1), add=add)

@@ -1,4 +1,4 @@
-"""Scores: how well a query matches a key. Several kinds, behind one contract.
+"""Scores: how well a query matches a key. Several kinds with one interface.
 
 A score first prepares the token matrices once per call (`prepare`), and then rates pairs. Where the
 rating is a scaled dot product, `scale` says so and every kernel can take it; otherwise `scale` is
@@ -14,18 +14,18 @@ from torch import Tensor, nn
 
 
 class Score(nn.Module):
-    """The contract of a score; this one is the plain dot product (Luong et al. 2015, section 3.1, "dot")."""
+    """The interface of a score; this one is the plain dot product (Luong et al. 2015, section 3.1, "dot")."""
 
     def scale(self, head_dim: int) -> float | None:
         """The factor on q·k, or None if the score is not a dot product."""
         return 1.0
 
     def prepare(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-        """Project queries (N, H, K) and keys (M, H, K) once, before pairs are rated."""
+        """Project queries (N, H, K) and keys (M, H, K) once, before pairs are scored."""
         return q, k
 
     def pair(self, q: Tensor, k: Tensor, heads: slice = slice(None)) -> Tensor:
-        """Rate prepared queries (..., h, T, K) against keys (..., h, S, K) of these heads: (..., h, T, S)."""
+        """Score prepared queries (..., h, T, K) against keys (..., h, S, K) of these heads: (..., h, T, S)."""
         scale = self.scale(q.shape[-1])
         assert scale is not None
         return (q * scale) @ k.transpose(-1, -2)
@@ -49,8 +49,8 @@ class ScaledDot(Score):
         return "1/sqrt(head_dim)" if self._scale is None else f"{self._scale}"
 
 
-class Capped(ScaledDot):
-    """cap · tanh(scaled q·k / cap): no score leaves ±cap (Bello et al. 2016; Gemma 2, section 2)."""
+class SoftCapped(ScaledDot):
+    """cap · tanh(scaled q·k / cap): scores stay within ±cap (Bello et al. 2016; Gemma 2, section 2)."""
 
     def __init__(self, cap: float, scale: float | None = None) -> None:
         super().__init__(scale)

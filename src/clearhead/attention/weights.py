@@ -1,4 +1,4 @@
-"""Weights: the attention weights of a call, exactly, for just the queries and keys that are asked for."""
+"""Weights: exact attention weights for the requested queries and keys only."""
 
 from __future__ import annotations
 
@@ -8,56 +8,56 @@ from copy import copy
 import torch
 from torch import Tensor
 
-from clearhead.attention.call import Call
+from clearhead.attention.inputs import AttentionInputs
 from clearhead.attention.masks import Full
 
-BLOCK = 2 * 1024 * 1024  # scores held at once, 8 MB: measured fastest, and small beside any model
-CALM = 60.0  # exponentials of scores up to this size, and sums of many of them, neither overflow nor vanish
+BLOCK_SCORES = 2 * 1024 * 1024  # computed at once, 8 MB: measured fastest, and small next to any model
+EXP_SAFE = 60.0  # exponentials of scores up to this size, and sums of many of them, neither overflow nor vanish
 
 Which = Sequence[int] | Tensor | slice
 
 
-class Scores:
-    """The scores of one head over some keys of one sequence, for whichever queries are asked; float32 or better.
+class HeadScores:
+    """The scores of one head over some keys of one sequence, for the requested queries; float32 or better.
 
-    Keys named by a table, (depth, wide), are masked by columns, and only those that the mask does not allow whole. What
-    a call returns lives in memory that the next call uses again.
+    Keys given as a table, (depth, wide), are masked by column, and only the columns that the mask does not fully allow.
+    The returned tensor is overwritten by the next call.
     """
 
-    def __init__(self, call: Call, sequence: int, head: int, keys: Which = slice(None)) -> None:
-        self._call, self._head = call, head
-        rows_q, rows_k = call.layout_q.rows(sequence), call.layout_k.rows(sequence)
-        self._dtype = torch.promote_types(call.q.dtype, torch.float32)
-        self._q = call.q[rows_q, head].detach()  # (T, K), a view
+    def __init__(self, inputs: AttentionInputs, sequence: int, head: int, keys: Which = slice(None)) -> None:
+        self._inputs, self._head = inputs, head
+        rows_q, rows_k = inputs.layout_q.rows(sequence), inputs.layout_k.rows(sequence)
+        self._dtype = torch.promote_types(inputs.q.dtype, torch.float32)
+        self._q = inputs.q[rows_q, head].detach()  # (T, K), a view
         columns = keys.flatten() if isinstance(keys, Tensor) else keys
-        self._k = call.k[rows_k, head // call.repeats][columns].detach().to(self._dtype)  # (s, K)
-        self._at_q = call.layout_q.positions[rows_q]
-        at_k = call.layout_k.positions[rows_k][keys]
+        self._k = inputs.k[rows_k, head // inputs.repeats][columns].detach().to(self._dtype)  # (s, K)
+        self._at_q = inputs.layout_q.positions[rows_q]
+        at_k = inputs.layout_k.positions[rows_k][keys]
         self._at_k = at_k if at_k.dim() == 2 else at_k.unsqueeze(0)  # (depth, wide)
         self._spans = (self._at_k.amin(0), self._at_k.amax(0) + 1) if at_k.numel() else None
-        self._sequence = torch.tensor([[[sequence]]], device=call.q.device)
-        self._room = self._k.new_empty(0)
+        self._sequence = torch.tensor([[[sequence]]], device=inputs.q.device)
+        self._buffer = self._k.new_empty(0)
 
     @torch.no_grad()
     def __call__(self, queries: Which) -> Tensor:
         """Scores with bias, before the softmax, (t, s); -inf where the mask forbids."""
-        call, result = self._call, self._pair(self._q[queries].to(self._dtype))
-        if call.bias is None and isinstance(call.mask, Full):
+        inputs, result = self._inputs, self._pair(self._q[queries].to(self._dtype))
+        if inputs.bias is None and isinstance(inputs.mask, Full):
             return result
         at_q = self._at_q[queries].view(1, -1, 1)
-        if call.bias is not None:
-            result += call.bias(self._sequence, at_q, self._at_k.view(1, 1, -1))[0, self._head].to(self._dtype)
+        if inputs.bias is not None:
+            result += inputs.bias(self._sequence, at_q, self._at_k.view(1, 1, -1))[0, self._head].to(self._dtype)
         if result.numel() and self._spans is not None:
-            covered = call.mask.covers(int(at_q.min()), int(at_q.max()) + 1, *self._spans)
-            unsure = _range(~torch.as_tensor(covered).expand(self._at_k.shape[1]))
-            at_k = self._at_k[:, unsure]  # (depth, u)
+            allowed = inputs.mask.all_allowed(int(at_q.min()), int(at_q.max()) + 1, *self._spans)
+            partial = _range(~torch.as_tensor(allowed).expand(self._at_k.shape[1]))
+            at_k = self._at_k[:, partial]  # (depth, u)
             if at_k.numel():
-                banned = ~call.mask.allows(self._sequence, at_q, at_k.reshape(1, 1, -1))[0]  # (t, depth u)
+                banned = ~inputs.mask.allows(self._sequence, at_q, at_k.reshape(1, 1, -1))[0]  # (t, depth u)
                 whole = result.view(-1, *self._at_k.shape)
-                whole[..., unsure].masked_fill_(banned.view(-1, *at_k.shape), float("-inf"))
+                whole[..., partial].masked_fill_(banned.view(-1, *at_k.shape), float("-inf"))
         return result
 
-    def of(self, columns: slice) -> Scores:
+    def of(self, columns: slice) -> HeadScores:
         """The same over some columns of the table."""
         part = copy(self)
         part._at_k = self._at_k[:, columns]
@@ -66,33 +66,33 @@ class Scores:
         return part
 
     def touched(self, queries: Which) -> slice:
-        """The columns between the first and the last that any of these queries may see."""
+        """The range of columns that any of these queries may attend to."""
         if self._spans is None or not self._at_q.numel():
             return slice(0, 0)
         at_q = self._at_q[queries]
-        seen = self._call.mask.touches(int(at_q.min()), int(at_q.max()) + 1, *self._spans)
-        return _range(torch.as_tensor(seen).expand(self._at_k.shape[1]))
+        touched = self._inputs.mask.any_allowed(int(at_q.min()), int(at_q.max()) + 1, *self._spans)
+        return _range(torch.as_tensor(touched).expand(self._at_k.shape[1]))
 
     def _pair(self, q: Tensor) -> Tensor:
-        scale = self._call.scale
+        scale = self._inputs.scale
         if scale is None:
-            return self._call.score.pair(q[None], self._k[None], slice(self._head, self._head + 1))[0]
+            return self._inputs.score.pair(q[None], self._k[None], slice(self._head, self._head + 1))[0]
         size = q.shape[0] * self._k.shape[0]
-        if self._room.numel() < size:
-            self._room = self._k.new_empty(size)
-        return torch.mm(q * scale, self._k.T, out=self._room[:size].view(q.shape[0], self._k.shape[0]))
+        if self._buffer.numel() < size:
+            self._buffer = self._k.new_empty(size)
+        return torch.mm(q * scale, self._k.T, out=self._buffer[:size].view(q.shape[0], self._k.shape[0]))
 
 
-def rows(call: Call, sequence: int, head: int, queries: Which) -> Tensor:
+def rows(inputs: AttentionInputs, sequence: int, head: int, queries: Which) -> Tensor:
     """The weights of some queries (counted within the sequence) over all keys, (len, S), for one head."""
-    return shares(Scores(call, sequence, head)(queries))
+    return safe_softmax(HeadScores(inputs, sequence, head)(queries))
 
 
-def shares(scores: Tensor) -> Tensor:
-    """Scores over all keys to weights, (t, s). A row that may attend to nothing gives 0."""
+def safe_softmax(scores: Tensor) -> Tensor:
+    """Scores over all keys to weights, (t, s). A fully masked row gives 0."""
     weights = torch.softmax(scores, dim=-1)
-    dead = weights[..., :1].isnan() & scores[..., :1].isneginf()
-    return weights.masked_fill_(dead, 0.0) if bool(dead.any()) else weights
+    empty = weights[..., :1].isnan() & scores[..., :1].isneginf()
+    return weights.masked_fill_(empty, 0.0) if bool(empty.any()) else weights
 
 
 def exponentials(scores: Tensor, base: Tensor) -> Tensor:
@@ -103,19 +103,19 @@ def exponentials(scores: Tensor, base: Tensor) -> Tensor:
 
 def log_sums(scores: Tensor, top: Tensor) -> Tensor:
     """log-sum-exp of each row, (t,), given its largest score; overwrites the scores (t, s)."""
-    if bool(top.abs().amax() <= CALM):
+    if bool(top.abs().amax() <= EXP_SAFE):
         return scores.exp_().sum(-1).log_()
     return exponentials(scores, top).sum(-1).log_().add_(top)
 
 
 def blocks(count: int, width: int, first: int = 0) -> Iterator[slice]:
     """Ranges of `count` rows from the `first`, each `width` wide, that fit a block; at least one row each."""
-    step, end = max(1, BLOCK // max(width, 1)), first + count
+    step, end = max(1, BLOCK_SCORES // max(width, 1)), first + count
     for lo in range(first, end, step):
         yield slice(lo, min(lo + step, end))
 
 
 def _range(marked: Tensor) -> slice:
-    """From the first to the last that is marked, (n,)."""
+    """The range from the first to the last marked element, (n,)."""
     where = marked.nonzero()
     return slice(int(where[0]), int(where[-1]) + 1) if len(where) else slice(0, 0)

@@ -1,4 +1,4 @@
-"""The `clearhead` command: one file a command."""
+"""The `clearhead` command line: one module per command."""
 
 from clearhead.cli.main import app
 

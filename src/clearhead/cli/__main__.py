@@ -1,4 +1,4 @@
-"""`python -m clearhead.cli`: the command, for launchers such as torchrun."""
+"""`python -m clearhead.cli`: the command line, for launchers such as torchrun."""
 
 from clearhead.cli import app
 

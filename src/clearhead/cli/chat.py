@@ -1,4 +1,4 @@
-"""`clearhead chat`: a conversation with a model, in the terminal or through a pipe."""
+"""`clearhead chat`: chat with a model, in the terminal or through a pipe."""
 
 from __future__ import annotations
 
@@ -8,82 +8,85 @@ from typing import Annotated
 
 import typer
 
-from clearhead.app import load
-from clearhead.cli.faults import told
-from clearhead.cli.pipes import quiet
+from clearhead.cli.command import ignore_broken_pipe, report_errors
+from clearhead.cli.options import DeviceOption, DtypeOption, ModelArgument, SeedOption, TopKOption
 
-HELP = "/new begins anew, /undo takes back what was said last, /again asks for another answer, /quit ends"
+COMMANDS_HELP = "/new: new conversation, /undo: remove the last turn, /again: another reply, /quit: exit"
 
 
-@told
-@quiet
+@report_errors
+@ignore_broken_pipe
 def chat(
-    model: Annotated[str, typer.Argument(help="A model folder, or a name on the Hugging Face hub.")],
-    max_new: Annotated[int | None, typer.Option(min=1, help="Tokens of an answer at most.")] = None,
-    temperature: Annotated[float, typer.Option(min=0, help="0: the likeliest words; 1: as the model says.")] = 0.8,
-    top_p: Annotated[float, typer.Option(help="Draw from the words that make up this probability.")] = 0.9,
-    top_k: Annotated[int | None, typer.Option(min=0, help="Draw from the so many likeliest; 0: all.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="The same seed gives the same conversation.")] = None,
+    model: ModelArgument,
+    max_new_tokens: Annotated[int | None, typer.Option(min=1, help="Maximum number of tokens per reply.")] = None,
+    temperature: Annotated[float, typer.Option(min=0, help="Sampling temperature; 0 is greedy.")] = 0.8,
+    top_p: Annotated[float, typer.Option(help="Sample from the smallest set of tokens with this probability.")] = 0.9,
+    top_k: TopKOption = None,
+    seed: SeedOption = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="A line in, a JSON object out: turn, reply, forgotten.")
+        bool, typer.Option("--json", help="Print one JSON object per turn: turn, reply, dropped_turns.")
     ] = False,
-    dtype: Annotated[
-        str, typer.Option(help="float32, bfloat16, or auto: bfloat16 where this machine computes in it.")
-    ] = "auto",
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")] = "cpu",
+    dtype: DtypeOption = "auto",
+    device: DeviceOption = "cpu",
 ) -> None:
-    """Talk to a model that was trained on dialogues (`task: converse`), a line a turn; Ctrl-D ends.
+    """Chat with a dialogue model in the terminal.
+
+    The model is trained with `task: dialogue`. Each line of input is a turn; Ctrl-D exits. Turns that do not fit into
+    the model are dropped, the oldest first.
 
     Example: clearhead chat runs/dialogue/model --seed 1
     """
-    app = load(model, dtype=dtype, device=device)
-    _ = app.writer  # a model that does not write is refused before anybody speaks
-    typed = sys.stdin.isatty() and not as_json
-    if typed:
-        typer.echo(HELP)
+    from clearhead.pipeline import load
+
+    pipeline = load(model, dtype=dtype, device=device)
+    _ = pipeline.generator  # refuse a model that cannot generate before the first turn
+    interactive = sys.stdin.isatty() and not as_json
+    if interactive:
+        typer.echo(COMMANDS_HELP)
     turns: list[str] = []
     count = 0
-    while (line := _line(typed)) is not None:
-        said = line.strip()
-        if said in ("/quit", "/exit"):
+    while (line := _read_line(interactive)) is not None:
+        turn = line.strip()
+        if turn in ("/quit", "/exit"):
             break
-        if said in ("/new", "/undo") and not as_json:
-            turns = [] if said == "/new" else turns[:-2]
+        if turn in ("/new", "/undo") and not as_json:
+            turns = [] if turn == "/new" else turns[:-2]
             continue
-        if said == "/again" and turns and not as_json:
-            said, turns = turns[-2], turns[:-2]
-        if not said:
+        if turn == "/again" and turns and not as_json:
+            turn, turns = turns[-2], turns[:-2]
+        if not turn:
             continue
-        turns.append(said)
-        chosen = None if seed is None else seed + count
+        turns.append(turn)
+        turn_seed = None if seed is None else seed + count
         count += 1
-        forgotten, pieces = app.reply(
-            turns, max_new=max_new, temperature=temperature, top_p=top_p, top_k=top_k, seed=chosen
+        dropped_turns, chunks = pipeline.chat(
+            turns, max_new_tokens=max_new_tokens, temperature=temperature, top_p=top_p, top_k=top_k, seed=turn_seed
         )
-        answer = ""
+        reply = ""
         try:
-            for piece in pieces:
-                answer += piece.text
+            for chunk in chunks:
+                reply += chunk.text
                 if not as_json:
-                    sys.stdout.write(piece.text)
+                    sys.stdout.write(chunk.text)
                     sys.stdout.flush()
-        except KeyboardInterrupt:  # the answer ends here, the conversation does not
-            if not typed:
+        except KeyboardInterrupt:  # ends the reply, not the conversation
+            if not interactive:
                 raise
-        turns.append(answer.strip())
+        turns.append(reply.strip())
         if as_json:
-            typer.echo(json.dumps({"turn": said, "reply": answer.strip(), "forgotten": forgotten}, ensure_ascii=False))
+            result = {"turn": turn, "reply": reply.strip(), "dropped_turns": dropped_turns}
+            typer.echo(json.dumps(result, ensure_ascii=False))
         else:
             typer.echo()
         sys.stdout.flush()
-    if typed:
+    if interactive:
         typer.echo()
 
 
-def _line(typed: bool) -> str | None:
-    """The next line; None at the end."""
+def _read_line(interactive: bool) -> str | None:
+    """Return the next line, or None at the end of the input."""
     try:
-        if typed:
+        if interactive:
             return input("> ")
         line = sys.stdin.readline()
     except (EOFError, KeyboardInterrupt):

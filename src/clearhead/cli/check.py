@@ -1,78 +1,91 @@
-"""`clearhead check`: what is in the data of a recipe, and how long training will take."""
+"""`clearhead check`: check the data of a recipe and estimate the training time."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from clearhead.cli.faults import told
+from clearhead.cli.command import report_errors
+from clearhead.cli.options import JsonOption, RecipeArgument, SetOption
 
-MOST = 20  # labels that are shown
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from clearhead.train.data_check import DataCheck
+
+MAX_LABELS = 20  # shown
+BAR_WIDTH = 24
 
 
-@told
+@report_errors
 def check(
-    recipe: Annotated[Path, typer.Argument(help="The recipe, a YAML file; `clearhead new` writes one.")],
-    change: Annotated[
-        list[str] | None, typer.Option("--set", help="Change a setting: --set data.max_len=64. May be repeated.")
-    ] = None,
-    time: Annotated[bool, typer.Option(help="Measure a few steps for the time that training will take.")] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    recipe: RecipeArgument,
+    change: SetOption = None,
+    time: Annotated[bool, typer.Option(help="Measure a few steps to estimate the training time.")] = True,
+    as_json: JsonOption = False,
 ) -> None:
-    """Look at labelled data before training: labels, lengths, rows that come twice, contradict each other or leak.
+    """Check labeled data before training: labels, lengths, leaks.
 
-    Nothing is kept. Rows are named by file and line; their text is not shown.
+    Reports label counts, token lengths, unreadable rows, duplicates, contradicting labels and rows that leak from one
+    split into another. Rows are named by file and line; their text is not shown. Nothing is written.
 
     Example: clearhead check recipe.yaml
     """
+    from rich.console import Console
+
+    from clearhead.train.data_check import check_data, supported
     from clearhead.train.recipe import read_recipe
-    from clearhead.train.survey import supported, survey
-    from clearhead.train.tracking import duration
 
     settings = read_recipe(recipe, change or [])
     if not supported(settings.task):
-        raise ValueError(f"{settings.task} has no labels to check: `clearhead train` tells what it leaves out")
-    found = survey(settings, recipe.parent, timed=time)
+        raise ValueError(
+            f"task {settings.task!r} has no labels to check: run `clearhead train`, which reports the rows it skips"
+        )
+    result = check_data(settings, recipe.parent, timed=time)
     if as_json:
-        typer.echo(json.dumps(asdict(found), ensure_ascii=False))
-        return
-    screen = Console(highlight=False)
+        typer.echo(json.dumps(asdict(result), ensure_ascii=False))
+    else:
+        show(Console(highlight=False), result)
+
+
+def show(console: Console, result: DataCheck) -> None:
+    """Print the lengths, the labels, the findings and the estimated time."""
+    from rich.table import Table
+
+    from clearhead.train.tracking import duration
+
     table = Table(box=None, pad_edge=False)
-    for name in ("part", "rows", "tokens: half", "95 of 100", "longest", f"over {found.max_len}"):
-        table.add_column(name, justify="left" if name == "part" else "right")
-    for part in found.parts:
-        sizes = ("", "", "") if part.tokens is None else tuple(f"{n:,}" for n in part.tokens)
-        table.add_row(part.name, f"{part.rows:,}", *sizes, f"{part.over:,}" if part.tokens else "")
-    screen.print(table)
-    labels = dict(found.parts[0].labels)
+    for name in ("split", "rows", "tokens: median", "p95", "max", f"longer than {result.max_len}"):
+        table.add_column(name, justify="left" if name == "split" else "right")
+    for part in result.parts:
+        lengths = ("", "", "") if part.tokens is None else tuple(f"{n:,}" for n in part.tokens)
+        table.add_row(part.name, f"{part.rows:,}", *lengths, f"{part.over:,}" if part.tokens else "")
+    console.print(table)
+    labels = dict(result.parts[0].labels)
     if labels:
-        screen.print()
+        console.print()
         table = Table(box=None, pad_edge=False)
         table.add_column("label")
-        for part in found.parts:
+        for part in result.parts:
             table.add_column(part.name, justify="right")
         table.add_column("")
-        most = max(labels.values())
-        for label in list(labels)[:MOST]:
-            bar = "█" * max(1, round(24 * labels[label] / most))
-            table.add_row(
-                label, *(f"{dict(part.labels).get(label, 0):,}" for part in found.parts), f"[blue]{bar}[/blue]"
-            )
-        screen.print(table)
-        if len(labels) > MOST:
-            screen.print(f"and {len(labels) - MOST:,} more labels")
-    screen.print()
-    for finding in found.findings:
-        screen.print(f"[yellow]![/yellow] {finding.what}: {finding.count:,}")
+        maximum = max(labels.values())
+        for label in list(labels)[:MAX_LABELS]:
+            bar = "█" * max(1, round(BAR_WIDTH * labels[label] / maximum))
+            counts = (f"{dict(part.labels).get(label, 0):,}" for part in result.parts)
+            table.add_row(label, *counts, f"[blue]{bar}[/blue]")
+        console.print(table)
+        if len(labels) > MAX_LABELS:
+            console.print(f"and {len(labels) - MAX_LABELS:,} more labels")
+    console.print()
+    for finding in result.findings:
+        console.print(f"[yellow]![/yellow] {finding.what}: {finding.count:,}")
         for place in finding.places:
-            screen.print(f"    {place}", markup=False)
-    if not found.findings:
-        screen.print("[green]✓[/green] every row can be read; none comes twice, contradicts another, or leaks")
-    if found.seconds is not None:
-        screen.print(f"\n{found.steps:,} steps: about {duration(found.seconds)} on this machine, evaluation aside")
+            console.print(f"    {place}", markup=False)
+    if not result.findings:
+        console.print("[green]✓[/green] no unreadable rows, duplicates, contradicting labels or leaks")
+    if result.seconds is not None:
+        console.print(f"\n{result.steps:,} steps: about {duration(result.seconds)} on this machine, without evaluation")

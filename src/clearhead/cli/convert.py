@@ -1,53 +1,57 @@
-"""`clearhead convert`: a model whose weights are a pickle, made into one that is safe to open."""
+"""`clearhead convert`: convert a model folder with pickled weights to safetensors."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clearhead.models.convert import Conversion
-from clearhead.models.convert import convert as convert_folder
+from clearhead.cli.options import JsonOption
+
+if TYPE_CHECKING:
+    from clearhead.hub.pickle_to_safetensors import Conversion
 
 
 def convert(
-    old: Annotated[Path, typer.Argument(help="A model folder with pytorch_model.bin, whole or sharded.")],
-    new: Annotated[Path, typer.Argument(help="The folder to make; it must not hold anything yet.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
+    old: Annotated[Path, typer.Argument(help="Model folder with pytorch_model.bin, in one file or sharded.")],
+    new: Annotated[Path, typer.Argument(help="Folder to write; it must be empty or not exist.")],
+    as_json: JsonOption = False,
 ) -> None:
-    """Make a model folder with safetensors from one whose weights are a pickle.
+    """Convert pickled weights to safetensors.
 
-    The pickle is opened by a process of its own that accepts tensors and nothing else. Code that came with the model
-    is not copied. The exit code is 2 if the folder is refused; nothing is left behind then.
+    The pickle is loaded in a separate process that accepts tensors only. Code in the folder is not copied. The exit
+    code is 2 if the folder is refused; nothing is written then.
 
     Example: clearhead convert bert-old bert-new
     """
+    from clearhead.hub.pickle_to_safetensors import convert_pickles
+
     try:
-        done = convert_folder(old, new)
+        result = convert_pickles(old, new)
     except (ValueError, OSError) as error:
         if as_json:
             typer.echo(json.dumps({"ok": False, "error": str(error)}))
         typer.echo(f"clearhead convert: {error}", err=True)
         raise typer.Exit(2) from None
     if as_json:
-        typer.echo(json.dumps({"ok": True, "new": str(new), **asdict(done)}))
+        typer.echo(json.dumps({"ok": True, "new": str(new), **asdict(result)}))
     else:
-        show(new, done)
+        show(new, result)
 
 
-def show(new: Path, done: Conversion) -> None:
-    """Print what was done for a person."""
-    typer.echo(f"{new}: {done.tensors:,} tensors, {done.bytes / 1e6:,.1f} MB")
-    typer.echo(f"files: {_listed(done.files)}")
-    for name, kept in done.tied.items():
-        typer.echo(f"the same tensor, kept once: {_listed([name])} is {_listed([kept])}")
-    if done.left:
-        typer.echo(f"left behind: {_listed(done.left)}")
+def show(new: Path, result: Conversion) -> None:
+    """Print the size, the files, and what was left out."""
+    typer.echo(f"{new}: {result.tensors:,} tensors, {result.bytes / 1e6:,.1f} MB")
+    typer.echo(f"files: {_join(result.files)}")
+    for name, kept in result.tied.items():
+        typer.echo(f"tied weights, stored once: {_join([name])} is {_join([kept])}")
+    if result.left:
+        typer.echo(f"not copied: {_join(result.left)}")
 
 
-def _listed(names: list[str]) -> str:
-    """Names for a terminal: what could steer it is shown as an escape."""
+def _join(names: list[str]) -> str:
+    """Join names for a terminal; names with control characters are escaped."""
     return ", ".join(name if name.isprintable() else repr(name) for name in names)

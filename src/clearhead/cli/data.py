@@ -1,129 +1,159 @@
-"""`clearhead data`: the data sets that have names, and the way to get them."""
+"""`clearhead data`: list and download the data sets of the catalog."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
-from rich.table import Table
 
-from clearhead.cli.faults import told
-from clearhead.data.catalogue import SETS, DataSet
-from clearhead.data.sets import data_home, data_set, fetch, files_here, take
+from clearhead.cli.command import report_errors
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from clearhead.data.catalog import Dataset
 
 
-@told
+@report_errors
 def data(
-    name: Annotated[str | None, typer.Argument(help="A data set; without one, all are listed.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Data set to show. Default: list all.")] = None,
     folder: Annotated[
-        Path | None, typer.Option("--from", help="Copy the data set from this folder, every byte checked.")
+        Path | None, typer.Option("--from", help="Copy the data set from this folder and verify its checksums.")
     ] = None,
-    download: Annotated[bool, typer.Option("--fetch", help="Download the data set, every byte checked.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
+    download: Annotated[bool, typer.Option("--fetch", help="Download the data set and verify its checksums.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the data sets that recipes can name, or show, copy or download one of them.
+    """List, show, copy or download data sets.
 
-    They are kept in $CLEARHEAD_DATA, or ~/.cache/clearhead/data. A recipe names a file as multi30k:train.en.gz.
+    Data sets are stored in $CLEARHEAD_DATA, or ~/.cache/clearhead/data. A recipe names a file of a data set as
+    multi30k:train.en.gz.
 
     Example: clearhead data multi30k --fetch
     """
+    from rich.console import Console
+
+    from clearhead.data.catalog import SETS
+    from clearhead.data.datasets import find_dataset, import_files
+
     if folder is not None and download:
-        raise ValueError("--from and --fetch are two ways to the same files: give one of them")
+        raise ValueError("--from and --fetch both provide the files: give only one of them")
     if name is None:
         if folder is not None or download:
-            raise ValueError("which data set? Name it: clearhead data NAME --fetch, or --from FOLDER")
-        found = [facts(wanted) for wanted in SETS.values()]
-        return typer.echo(json.dumps(found)) if as_json else show_all(Console(highlight=False), found)
-    wanted = data_set(name)
+            raise ValueError(
+                "no data set is named: run clearhead data NAME --fetch, or clearhead data NAME --from FOLDER"
+            )
+        datasets = [describe(dataset) for dataset in SETS.values()]
+        return typer.echo(json.dumps(datasets)) if as_json else show_all(Console(highlight=False), datasets)
+    dataset = find_dataset(name)
     if folder is not None:
-        take(name, folder)
+        import_files(name, folder)
     if download:
-        _fetch(wanted)
+        _fetch(dataset)
     if as_json:
-        return typer.echo(json.dumps(facts(wanted)))
-    return show(Console(highlight=False), facts(wanted))
+        return typer.echo(json.dumps(describe(dataset)))
+    return show(Console(highlight=False), describe(dataset))
 
 
-def _fetch(wanted: DataSet) -> None:
-    screen = Console(stderr=True, highlight=False)
-    columns = TextColumn(wanted.name), BarColumn(), DownloadColumn()
-    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as progress:
-        task = progress.add_task("", total=wanted.size)
-        fetch(wanted.name, lambda done: progress.update(task, completed=done))
+def _fetch(dataset: Dataset) -> None:
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+    from clearhead.data import datasets
+
+    console = Console(stderr=True, highlight=False)
+    columns = TextColumn(dataset.name), BarColumn(), DownloadColumn()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=dataset.size)
+        datasets.fetch(dataset.name, lambda done: progress.update(task, completed=done))
 
 
-def facts(wanted: DataSet) -> dict[str, Any]:
-    """What there is to tell of a data set, as JSON has it."""
-    here = files_here(wanted)
+def describe(dataset: Dataset) -> dict[str, Any]:
+    """Return a data set, its files and what is stored locally, as JSON values."""
+    from clearhead.data.datasets import data_home, files_here
+
+    here = files_here(dataset)
     return {
-        "name": wanted.name,
-        "title": wanted.title,
-        "examples": wanted.examples,
-        "licence": wanted.licence,
-        "source": wanted.source,
-        "about": wanted.about,
-        "bytes": wanted.size,
-        "here": all(here.values()),
-        "folder": str(data_home() / wanted.name),
-        "fetchable": all(file.url is not None for file in wanted.files),
+        "name": dataset.name,
+        "title": dataset.title,
+        "examples": dataset.examples,
+        "license": dataset.license,
+        "source": dataset.source,
+        "about": dataset.about,
+        "bytes": dataset.size,
+        "available": all(here.values()),
+        "folder": str(data_home() / dataset.name),
+        "fetchable": all(file.url is not None for file in dataset.files),
         "files": [
-            {"name": file.name, "bytes": file.size, "sha256": file.sha256, "url": file.url, "here": here[file.name]}
-            for file in wanted.files
+            {
+                "name": file.name,
+                "bytes": file.size,
+                "sha256": file.sha256,
+                "url": file.url,
+                "available": here[file.name],
+            }
+            for file in dataset.files
         ],
     }
 
 
-def show_all(console: Console, found: list[dict[str, Any]]) -> None:
-    """Print all data sets for a person."""
+def show_all(console: Console, datasets: list[dict[str, Any]]) -> None:
+    """Print a table of all data sets."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from clearhead.data.datasets import data_home
+
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("name", no_wrap=True)
-    table.add_column("what")
+    table.add_column("content")
     table.add_column("examples", justify="right", no_wrap=True)
     table.add_column("MB", justify="right", no_wrap=True)
-    table.add_column("licence", no_wrap=True)
+    table.add_column("license", no_wrap=True)
     table.add_column("here", no_wrap=True)
-    for one in found:
-        table.add_row(
-            one["name"], one["title"], f"{one['examples']:,}", f"{one['bytes'] / 1e6:,.1f}", one["licence"], _mark(one)
-        )
+    for d in datasets:
+        size = f"{d['bytes'] / 1e6:,.1f}"
+        table.add_row(d["name"], d["title"], f"{d['examples']:,}", size, d["license"], _yes_no(d))
     console.print(table)
-    console.print(f"\n[dim]kept in {escape(str(data_home()))}; more of one: clearhead data NAME[/dim]", soft_wrap=True)
+    place = escape(str(data_home()))
+    console.print(f"\n[dim]stored in {place}; details: clearhead data NAME[/dim]", soft_wrap=True)
 
 
-def show(console: Console, one: dict[str, Any]) -> None:
-    """Print one data set for a person."""
+def show(console: Console, dataset: dict[str, Any]) -> None:
+    """Print one data set and its files."""
+    from rich.markup import escape
+    from rich.table import Table
+
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
-    table.add_row("name", f"[bold]{one['name']}[/bold]: {one['title']}")
-    table.add_row("examples", f"{one['examples']:,}")
-    table.add_row("licence", one["licence"])
-    table.add_row("source", escape(one["source"]))
-    table.add_row("about", escape(one["about"]))
-    table.add_row("here", _state(one))
+    table.add_row("name", f"[bold]{dataset['name']}[/bold]: {dataset['title']}")
+    table.add_row("examples", f"{dataset['examples']:,}")
+    table.add_row("license", dataset["license"])
+    table.add_row("source", escape(dataset["source"]))
+    table.add_row("about", escape(dataset["about"]))
+    table.add_row("here", _location(dataset))
     console.print(table)
     files = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     files.add_column("file", overflow="fold")
     files.add_column("bytes", justify="right", no_wrap=True)
     files.add_column("SHA-256", no_wrap=True)
     files.add_column("here", no_wrap=True)
-    for file in one["files"]:
-        files.add_row(file["name"], f"{file['bytes']:,}", file["sha256"][:16], _mark(file))
+    for file in dataset["files"]:
+        files.add_row(file["name"], f"{file['bytes']:,}", file["sha256"][:16], _yes_no(file))
     console.print()
     console.print(files)
 
 
-def _mark(one: dict[str, Any]) -> str:
-    return "[green]yes[/green]" if one["here"] else "[dim]no[/dim]"
+def _yes_no(item: dict[str, Any]) -> str:
+    return "[green]yes[/green]" if item["available"] else "[dim]no[/dim]"
 
 
-def _state(one: dict[str, Any]) -> str:
-    if one["here"]:
-        return f"[green]yes[/green], in {escape(one['folder'])}"
-    ways = ["--fetch"] * one["fetchable"] + ["--from FOLDER"]
-    return f"no: clearhead data {one['name']} {', or '.join(ways)}"
+def _location(dataset: dict[str, Any]) -> str:
+    from rich.markup import escape
+
+    if dataset["available"]:
+        return f"[green]yes[/green], in {escape(dataset['folder'])}"
+    options = ["--fetch"] * dataset["fetchable"] + ["--from FOLDER"]
+    return f"no: clearhead data {dataset['name']} {', or '.join(options)}"

@@ -1,4 +1,4 @@
-"""`clearhead doctor`: is every kernel right and fast on this machine?"""
+"""`clearhead doctor`: check that every attention kernel is correct and fast on this machine."""
 
 from __future__ import annotations
 
@@ -6,48 +6,58 @@ import json
 import os
 import platform
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import torch
 import typer
-from rich.console import Console
-from rich.progress import Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from clearhead import __version__
-from clearhead.attention.checkup import DTYPES, Finding, devices, examine
-from clearhead.attention.kernels import KERNELS
+from clearhead.cli.options import JsonOption
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from clearhead.attention.kernel_check import KernelReport
 
 
-def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")] = False,
-) -> None:
-    """Run every attention kernel in every dtype on this machine, against the reference kernel in float64.
+def doctor(as_json: JsonOption = False) -> None:
+    """Check every attention kernel on this machine.
 
-    Shows the largest error forward and backward, the time, the memory, and what `auto` chooses. The exit code is
-    1 if a kernel gives a wrong result.
+    Runs every kernel in every dtype and compares it with the reference kernel in float64. Shows the largest error of
+    the output and of the gradient, the time, the peak memory, and the kernel that `auto` selects. The exit code is 1
+    if a kernel gives a wrong result.
 
     Example: clearhead doctor --json
     """
-    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the memory figures come from a profiler that talks
-    screen = Console(stderr=True)
-    findings: list[Finding] = []
-    with Progress(TextColumn("{task.description}"), TimeElapsedColumn(), console=screen, transient=True) as progress:
+    from rich.console import Console
+    from rich.progress import Progress, TextColumn, TimeElapsedColumn
+
+    from clearhead.attention.kernel_check import DTYPES, check_kernels, devices
+    from clearhead.attention.kernels import KERNELS
+
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the profiler that measures memory writes to stderr
+    console = Console(stderr=True)
+    reports: list[KernelReport] = []
+    with Progress(TextColumn("{task.description}"), TimeElapsedColumn(), console=console, transient=True) as progress:
         task = progress.add_task("", total=len(DTYPES) * len(KERNELS) * len(devices()))
         for device in devices():
-            for finding in examine(device):
-                progress.update(task, advance=1, description=f"{device} {finding.dtype} {finding.kernel}")
-                findings.append(finding)
-    failures = [f for f in findings if not f.ok]
+            for report in check_kernels(device):
+                progress.update(task, advance=1, description=f"{device} {report.dtype} {report.kernel}")
+                reports.append(report)
+    failures = [r for r in reports if not r.ok]
     if as_json:
-        typer.echo(json.dumps({"machine": _machine(), "ok": not failures, "findings": [asdict(f) for f in findings]}))
+        typer.echo(json.dumps({"machine": _machine(), "ok": not failures, "findings": [asdict(r) for r in reports]}))
     else:
-        show(Console(highlight=False), findings)
+        show(Console(highlight=False), reports)
     if failures:
         raise typer.Exit(1)
 
 
 def _machine() -> dict[str, str | int]:
+    import torch
+
+    from clearhead.attention.kernel_check import devices
+
     return {
         "clearhead": __version__,
         "torch": torch.__version__,
@@ -59,57 +69,59 @@ def _machine() -> dict[str, str | int]:
     }
 
 
-def show(console: Console, findings: list[Finding]) -> None:
-    """Print the findings for a person."""
+def show(console: Console, reports: list[KernelReport]) -> None:
+    """Print a table per device, the limits of kernels, and the verdict."""
     console.print("  ".join(f"[dim]{k}[/dim] {v}" for k, v in _machine().items()), "\n")
-    for device in dict.fromkeys(f.device for f in findings):
-        console.print(_table(device, [f for f in findings if f.device == device]))
+    for device in dict.fromkeys(r.device for r in reports):
+        console.print(_table(device, [r for r in reports if r.device == device]))
     console.print()
-    notes = {f"{f.kernel} on {f.device}: {f.refuses}": None for f in findings if f.refuses}
+    notes = {f"{r.kernel} on {r.device}: {r.unsupported}": None for r in reports if r.unsupported}
     for note in notes:
         console.print(f"[dim]{note}[/dim]")
-    ran = [f for f in findings if f.forward_error is not None]
-    failures = [f for f in findings if not f.ok]
-    for f in failures:
-        console.print(f"[red]{f.kernel}, {f.dtype}, {f.device}: {f.failed}[/red]")
+    ran = [r for r in reports if r.forward_error is not None]
+    failures = [r for r in reports if not r.ok]
+    for r in failures:
+        console.print(f"[red]{r.kernel}, {r.dtype}, {r.device}: {r.failed}[/red]")
     if failures:
         console.print(
-            f"\n[red]{len(failures)} of {len(ran)} checks went wrong: use another kernel here, and report this.[/red]"
+            f"\n[red]{len(failures)} of {len(ran)} checks failed: use another kernel here, and report this.[/red]"
         )
     else:
-        console.print(f"\n[green]All {len(ran)} kernel and dtype pairs that run here agree with the reference.[/green]")
+        console.print(f"\n[green]All {len(ran)} supported kernel and dtype pairs agree with the reference.[/green]")
 
 
-def _table(device: str, findings: list[Finding]) -> Table:
+def _table(device: str, reports: list[KernelReport]) -> Table:
+    from rich.table import Table
+
     table = Table(
         box=None, header_style="bold", pad_edge=False, title=f"[bold]{device}", title_justify="left", padding=(0, 1)
     )
     for name in ("dtype", "kernel"):
         table.add_column(name, no_wrap=True)
-    for name in ("error\nforward", "\ngradient", "ms\nforward", "\nboth", "MB\npeak"):
+    for name in ("max error\noutput", "\ngradient", "ms\nforward", "\n+backward", "MB\npeak"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
-    for before, f in zip([None, *findings], findings, strict=False):
-        if before is not None and before.dtype != f.dtype:
+    for previous, r in zip([None, *reports], reports, strict=False):
+        if previous is not None and previous.dtype != r.dtype:
             table.add_row()
         table.add_row(
-            f.dtype if before is None or before.dtype != f.dtype else "",
-            f"[bold]{f.kernel}[/bold]" if f.auto else f.kernel,
-            _figure(f.forward_error, ".0e"), _figure(f.backward_error, ".0e"),
-            _figure(f.forward_ms, ".2f"), _figure(f.backward_ms, ".2f"), _figure(f.peak_mb, ".1f"),
-            _verdict(f),
+            r.dtype if previous is None or previous.dtype != r.dtype else "",
+            f"[bold]{r.kernel}[/bold]" if r.auto else r.kernel,
+            _number(r.forward_error, ".0e"), _number(r.backward_error, ".0e"),
+            _number(r.forward_ms, ".2f"), _number(r.backward_ms, ".2f"), _number(r.peak_mb, ".1f"),
+            _verdict(r),
         )  # fmt: skip
     return table
 
 
-def _verdict(f: Finding) -> str:
-    if f.failed:
+def _verdict(report: KernelReport) -> str:
+    if report.failed:
         return "[red]wrong[/red]"
-    if f.forward_error is None:
-        return "[dim]not here[/dim]"
-    taken = {"": "", "forward": ", auto forward", "backward": ", auto backward"}.get(f.auto, ", auto")
-    return f"[green]right[/green]{', no backward' if f.refuses else ''}[bold]{taken}[/bold]"
+    if report.forward_error is None:
+        return "[dim]unsupported[/dim]"
+    auto = {"": "", "forward": ", auto forward", "backward": ", auto backward"}.get(report.auto, ", auto")
+    return f"[green]ok[/green]{', no backward' if report.unsupported else ''}[bold]{auto}[/bold]"
 
 
-def _figure(value: float | None, form: str) -> str:
-    return "[dim]–[/dim]" if value is None else format(value, form)
+def _number(value: float | None, spec: str) -> str:
+    return "[dim]–[/dim]" if value is None else format(value, spec)

@@ -1,4 +1,4 @@
-"""`clearhead embed`: a vector for every line of text."""
+"""`clearhead embed`: an embedding vector for every line of text."""
 
 from __future__ import annotations
 
@@ -10,84 +10,88 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from clearhead.app import load
-from clearhead.cli.faults import told
-from clearhead.cli.vectors import Output
-from clearhead.models.embed import BUDGET
-from clearhead.models.precision import has_bfloat16
+from clearhead.cli.command import report_errors
+from clearhead.cli.options import EMBED_BATCH_TOKENS, DeviceOption, DtypeOption, ModelArgument
 
 
-@told
+@report_errors
 def embed(
-    model: Annotated[str, typer.Argument(help="A model folder, or a name on the Hugging Face hub.")],
+    model: ModelArgument,
     files: Annotated[
-        list[Path] | None, typer.Argument(help="Text files, one text a line; without any, standard input.")
+        list[Path] | None, typer.Argument(help="Text files, one text per line. Default: standard input.")
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Where to: .jsonl, .npy or .parquet. Default: JSON lines on standard output."),
+        typer.Option("--out", "-o", help="Output file: .jsonl, .npy or .parquet. Default: JSON lines on stdout."),
     ] = None,
-    dtype: Annotated[
-        str, typer.Option(help="float32, bfloat16, or auto: bfloat16 where this machine computes in it.")
-    ] = "auto",
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")] = "cpu",
+    dtype: DtypeOption = "auto",
+    device: DeviceOption = "cpu",
     pool: Annotated[
-        str | None, typer.Option(help="first, last, mean, max, min. Default: what the folder says.")
+        str | None, typer.Option(help="Pooling: first, last, mean, max, min. Default: the model's.")
     ] = None,
     normalize: Annotated[
-        bool | None, typer.Option("--normalize/--raw", help="Make vectors of length 1. Default: what the folder says.")
+        bool | None, typer.Option("--normalize/--raw", help="Scale vectors to length 1. Default: the model's.")
     ] = None,
-    budget: Annotated[int, typer.Option(min=1, help="Tokens in a batch.")] = BUDGET,
-    skip: Annotated[int, typer.Option(min=0, help="Leave out the first lines: go on where a run was stopped.")] = 0,
+    budget: Annotated[int, typer.Option(min=1, help="Maximum tokens per batch.")] = EMBED_BATCH_TOKENS,
+    skip: Annotated[int, typer.Option(min=0, help="Number of lines to skip, to resume an interrupted run.")] = 0,
 ) -> None:
-    """Read texts, one a line, and write a vector for each, in order, without ever holding all of them.
+    """Compute an embedding vector for every line of text.
 
-    Batches are filled by tokens and never padded. Texts longer than the model reads are cut, and counted. A run that
-    is stopped leaves what it has done in NAME.partial, and says how to go on.
+    Vectors are written in the order of the input, batch by batch. Batches are filled by tokens and not padded. Texts
+    longer than the model's limit are truncated and counted. An interrupted run leaves its output in NAME.partial and
+    prints the --skip value that resumes it.
 
     Example: clearhead embed my-model questions.txt --out questions.npy
     """
-    screen = Console(stderr=True, highlight=False)
-    app = load(model, dtype=dtype, device=device)
-    kind = str(next(iter(app.model.parameters())).dtype).removeprefix("torch.")
-    native = "has" if has_bfloat16(device) else "does not have"
-    screen.print(f"[dim]in {kind}: this {torch.device(device).type} {native} bfloat16 of its own[/dim]")
-    lines = Lines(files or [])
-    done = tokens = cut = longest = 0
+    import torch
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from clearhead.cli.vectors import VectorOutput
+    from clearhead.models.precision import has_bfloat16
+    from clearhead.pipeline import load
+
+    console = Console(stderr=True, highlight=False)
+    pipeline = load(model, dtype=dtype, device=device)
+    used_dtype = str(next(iter(pipeline.model.parameters())).dtype).removeprefix("torch.")
+    support = "supports" if has_bfloat16(device) else "does not support"
+    console.print(f"[dim]dtype {used_dtype}; this {torch.device(device).type} {support} bfloat16 in hardware[/dim]")
+    lines = LineReader(files or [])
+    done = tokens = truncated = longest = 0
     begin = time.perf_counter()
     columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
     with (
-        Output(out, skip) as output,
-        Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as progress,
+        VectorOutput(out, skip) as output,
+        Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress,
     ):
         task = progress.add_task("reading", total=lines.size or None)
         try:
-            for part in app.stream(islice(lines, skip, None), pool=pool, normalize=normalize, budget=budget):
+            texts = islice(lines, skip, None)
+            for part in pipeline.encode_batches(texts, pool=pool, normalize=normalize, budget=budget):
                 output.write(part.vectors)
-                done, tokens, cut = done + len(part.vectors), tokens + part.num_tokens, cut + part.num_cut
-                longest = max(longest, part.longest)
+                done, tokens = done + len(part.vectors), tokens + part.num_tokens
+                truncated, longest = truncated + part.num_cut, max(longest, part.longest)
                 rate = tokens / (time.perf_counter() - begin)
-                share = (skip + done) / lines.count  # lines are read ahead of what is done
-                progress.update(task, completed=lines.read * share, description=f"{done:,} texts, {rate:,.0f} tokens/s")
+                fraction = (skip + done) / lines.count  # lines are read ahead of the vectors
+                description = f"{done:,} texts, {rate:,.0f} tokens/s"
+                progress.update(task, completed=lines.read * fraction, description=description)
         except KeyboardInterrupt:
-            kept = "" if output.partial is None else f" are in {output.partial}"
-            screen.print(f"[yellow]stopped[/yellow]: {done:,} texts{kept}; go on with --skip {skip + done}")
+            place = "" if output.partial is None else f" in {output.partial}"
+            console.print(f"[yellow]stopped[/yellow]: {done:,} texts{place}; resume with --skip {skip + done}")
             raise typer.Exit(130) from None
     seconds = time.perf_counter() - begin
-    screen.print(f"{done:,} texts in {seconds:.1f} s: {done / seconds:,.0f} texts/s, {tokens / seconds:,.0f} tokens/s")
-    if cut:
-        screen.print(
-            f"{cut:,} texts were cut to the {app.max_len} tokens this model reads; the longest had {longest:,}"
+    console.print(f"{done:,} texts in {seconds:.1f} s: {done / seconds:,.0f} texts/s, {tokens / seconds:,.0f} tokens/s")
+    if truncated:
+        console.print(
+            f"{truncated:,} texts were truncated to the model's limit of {pipeline.max_len} tokens; "
+            f"the longest has {longest:,}"
         )
 
 
-class Lines:
-    """The lines of files, or of standard input, and how many lines and bytes of them have been read."""
+class LineReader:
+    """Iterate over the lines of files, or of standard input, and count the lines and bytes read."""
 
     def __init__(self, files: list[Path]) -> None:
         self.files = files

@@ -1,102 +1,124 @@
-"""`clearhead errors`: the worst mistakes of a trained model, and where it looked."""
+"""`clearhead errors`: the most confident errors of a trained model, and the words it attended to."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import torch
 import typer
-from rich.console import Console
 
-from clearhead.app import load
-from clearhead.cli.answers import columns_named, rows_for
-from clearhead.cli.faults import told
-from clearhead.models.store import Opened
-from clearhead.see import scene_of, show
-from clearhead.tasks.answering import task_of
-from clearhead.tasks.mistakes import Mistake, mistakes
+from clearhead.cli.command import report_errors
+from clearhead.cli.options import ColumnOption, DeviceOption, JsonLinesOption, LabeledFileArgument, TaskModelArgument
 
-LOOKED = 5  # words that are named
-LONG = 90  # characters of a text that are shown
+if TYPE_CHECKING:
+    from clearhead.analysis.error_analysis import PredictionError
+    from clearhead.hub.folder import LoadedModel
+
+TOP_WORDS = 5
+MAX_TEXT_CHARS = 90
+MAX_LABEL_CHARS = 40
+MAX_PAGE_CHARS = 2000
 
 
-@told
+@report_errors
 def errors(
-    model: Annotated[str, typer.Argument(help="A folder of a trained classifier, tagger or reader.")],
-    file: Annotated[Path, typer.Argument(help="Labelled rows, in any format that it could be trained on.")],
-    count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many mistakes.")] = 20,
-    column: Annotated[
-        list[str] | None, typer.Option(help="Which column is which: --column text=review. May be repeated.")
-    ] = None,
+    model: TaskModelArgument,
+    file: LabeledFileArgument,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="Maximum number of errors to list.")] = 20,
+    column: ColumnOption = None,
     page: Annotated[
-        Path | None, typer.Option(help="Write them as a page, with every head of every layer, to this file.")
+        Path | None, typer.Option(help="Write an HTML page with the attention of every layer and head to this file.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")] = "cpu",
+    as_json: JsonLinesOption = False,
+    device: DeviceOption = "cpu",
 ) -> None:
-    """List the mistakes of which a model was surest: what was due, what it said, and the words it looked at most.
+    """List the most confident errors of a model.
 
-    The words are those with most of the last layer's attention, all heads together, from the token that answers. They
-    tell where it read, not why it erred.
+    Each error shows the expected and the predicted label, the confidence, and the words with the highest attention in
+    the last layer, averaged over the heads, from the token that the prediction is read from. Attention shows what the
+    model read, not why it is wrong.
 
     Example: clearhead errors runs/recipe/model test.csv -n 10 --page errors.html
     """
-    app = load(model, device=device)
-    task = task_of(app.opened)
-    rows = rows_for(task, app.opened, file, columns_named(column), labelled=True)
-    found = mistakes(task, app.opened, rows, count)
-    screen = Console(highlight=False)
-    for mistake in found:
-        words = looked_at(app.opened, mistake)
+    from rich.console import Console
+
+    from clearhead.analysis.error_analysis import find_errors
+    from clearhead.cli.task_rows import parse_columns, rows_for
+    from clearhead.pipeline import load
+    from clearhead.tasks.registry import task_of
+    from clearhead.viz import record_scene, show
+
+    loaded = load(model, device=device).loaded
+    task = task_of(loaded)
+    rows = rows_for(task, loaded, file, parse_columns(column), labeled=True)
+    found = find_errors(task, loaded, rows, count)
+    console = Console(highlight=False)
+    for error in found:
+        words = top_words(loaded, error)
         if as_json:
-            typer.echo(json.dumps({**asdict(mistake), "looked": words}, ensure_ascii=False))
+            typer.echo(json.dumps(_to_json(error, words), ensure_ascii=False))
             continue
-        screen.print(
-            f"[bold]{Path(mistake.file).name}:{mistake.line}[/bold]  due [green]{_plain(mistake.due)}[/green]  "
-            f"said [red]{_plain(mistake.said)}[/red]  {mistake.sure:.3f}"
+        console.print(
+            f"[bold]{Path(error.file).name}:{error.line}[/bold]  expected [green]{_label(error.expected)}[/green]  "
+            f"predicted [red]{_label(error.predicted)}[/red]  {error.confidence:.3f}"
         )
-        screen.print("    " + " / ".join(_short(text) for text in mistake.texts), markup=False)
-        screen.print("    looked at " + ", ".join(f"{word} {share:.2f}" for word, share in words), markup=False)
+        console.print("    " + " / ".join(_shorten(text) for text in error.texts), markup=False)
+        if words:
+            console.print("    attended: " + ", ".join(f"{word} {weight:.2f}" for word, weight in words), markup=False)
     if not found and not as_json:
-        screen.print("no mistake in it")
+        console.print("no errors")
     if page is not None and found:
-        texts = [_short(mistake.texts[0], 2000) for mistake in found]
-        seconds = [_short(mistake.texts[1], 2000) if len(mistake.texts) > 1 else None for mistake in found]
-        show(scene_of(app.opened, texts, seconds, title=f"Mistakes in {file.name}", answers=False), page)
+        texts = [_shorten(error.texts[0], MAX_PAGE_CHARS) for error in found]
+        pairs = [_shorten(error.texts[1], MAX_PAGE_CHARS) if len(error.texts) > 1 else None for error in found]
+        show(record_scene(loaded, texts, pairs, title=f"Errors in {file.name}", answers=False), page)
         typer.echo(f"{page} written", err=True)
 
 
-def looked_at(opened: Opened, mistake: Mistake) -> list[tuple[str, float]]:
-    """The words with most of the last layer's attention, from the first token, or from the one that is told wrong."""
-    if not hasattr(opened.config.stack, "num_heads"):
-        return []  # a recurrent encoder does not attend
-    text, *second = mistake.texts
-    scene = scene_of(opened, [text], second or None, answers=False)
-    given = scene.inputs[0]
-    record, names = given.layers[-1].record, given.axes[0].names
+def top_words(loaded: LoadedModel, error: PredictionError) -> list[tuple[str, float]]:
+    """Return the words with the highest last-layer attention, from the first token or from the mislabeled word."""
+    import torch
+
+    from clearhead.viz import record_scene
+
+    if not hasattr(loaded.config.stack, "num_heads"):
+        return []  # recurrent encoders have no attention
+    text, *pair = error.texts
+    scene = record_scene(loaded, [text], pair or None, answers=False)
+    scene_input = scene.inputs[0]
+    source, labels = scene_input.layers[-1].record, scene_input.axes[0].names
     row = 0
-    if mistake.at is not None:
-        tokens = opened.words(text, max_len=opened.max_len)
+    if error.offset is not None:
+        tokens = loaded.require_tokenizer(text, max_len=loaded.max_len)
         assert tokens.offsets is not None
-        places = ((tokens.offsets[:, 0] == mistake.at) & (tokens.parts == 0)).nonzero()[:, 0]
-        row = int(places[0]) if len(places) else 0
-    size = 1, record.shape[1]
+        matches = ((tokens.offsets[:, 0] == error.offset) & (tokens.parts == 0)).nonzero()[:, 0]
+        row = int(matches[0]) if len(matches) else 0
+    size = 1, source.shape[1]
     weights = torch.stack(
-        [record.tile(h, slice(row, row + 1), slice(None), size, "max")[0] for h in range(record.num_heads)]
+        [source.tile(h, slice(row, row + 1), slice(None), size, "max")[0] for h in range(source.num_heads)]
     )
-    shares = weights.mean(0)
-    shares[torch.tensor(names.special)] = 0.0
-    top = shares.topk(min(LOOKED, len(shares)))
-    return [(names.words[i], share) for share, i in zip(top.values.tolist(), top.indices.tolist(), strict=True)]
+    mean = weights.mean(0)
+    mean[torch.tensor(labels.special)] = 0.0
+    top = mean.topk(min(TOP_WORDS, len(mean)))
+    return [(labels.words[i], weight) for weight, i in zip(top.values.tolist(), top.indices.tolist(), strict=True)]
 
 
-def _short(text: str, most: int = LONG) -> str:
+def _to_json(error: PredictionError, words: list[tuple[str, float]]) -> dict[str, Any]:
+    labels = {"expected": error.expected, "predicted": error.predicted, "confidence": error.confidence}
+    return {
+        "file": error.file,
+        "line": error.line,
+        **labels,
+        "texts": error.texts,
+        "offset": error.offset,
+        "attended": words,
+    }
+
+
+def _shorten(text: str, max_chars: int = MAX_TEXT_CHARS) -> str:
     text = " ".join(text.split())
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return text if len(text) <= max_chars else text[: max_chars - 1] + "…"
 
 
-def _plain(text: str) -> str:
-    return _short(text, 40).replace("[", "\\[")
+def _label(text: str) -> str:
+    return _shorten(text, MAX_LABEL_CHARS).replace("[", "\\[")

@@ -1,4 +1,4 @@
-"""`clearhead export`: a model as a folder that another engine opens."""
+"""`clearhead export`: write a model for another inference engine."""
 
 from __future__ import annotations
 
@@ -9,72 +9,79 @@ from typing import Annotated, Any
 
 import typer
 
-from clearhead.app import load
-from clearhead.cli.faults import told
-from clearhead.decode import export as export_ctranslate2
-from clearhead.models.beside import compare, ragged
-from clearhead.models.onnx import export_onnx, open_onnx
-from clearhead.models.store import open_folder
-from clearhead.models.torchao import export_int8
+from clearhead.cli.command import report_errors
+from clearhead.cli.options import JsonOption
 
 ENGINES = ("ctranslate2", "onnx", "int8")
 
 
-@told
+@report_errors
 def export(
-    model: Annotated[str, typer.Argument(help="A model folder, a name on the hub, or package:NAME.")],
-    to: Annotated[str, typer.Option(help="ctranslate2 for models that write; onnx or int8 for encoders.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to make; it must not hold anything yet.")],
+    model: Annotated[str, typer.Argument(help="Model folder, model name on the Hugging Face hub, or package:NAME.")],
+    to: Annotated[str, typer.Option(help="ctranslate2 for models that generate text; onnx or int8 for encoders.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write; it must be empty or not exist.")],
     quantization: Annotated[
         str | None,
-        typer.Option(help="onnx: int8. ctranslate2: int8, int8_float16, int16, float16, bfloat16 … Default: float32."),
+        typer.Option(help="onnx: int8. ctranslate2: int8, int8_float16, int16, float16, bfloat16, … Default: float32."),
     ] = None,
     measure: Annotated[
-        bool, typer.Option("--measure/--no-measure", help="Hold an encoder against the original: parity and speed.")
+        bool, typer.Option("--measure/--no-measure", help="Compare an exported encoder with the original.")
     ] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of lines.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Write a model for another engine, with its tokenizer, and say how it compares with the original.
+    """Export a model to ONNX, int8 or CTranslate2.
 
-    ctranslate2: models like Marian, BART and GPT-2, for a small, fast engine without Python; in float32 the same to the
-    token. onnx: encoders with their heads, for ONNX Runtime. int8: encoders whose blocks are rounded by torchao, for
-    `clearhead.load` and transformers.
+    The tokenizer is exported with it, and an encoder is compared with the original: largest difference and speed.
+    ctranslate2: models like Marian, BART and GPT-2, for a small C++ engine; in float32 it gives the same tokens. onnx:
+    encoders with their heads, for ONNX Runtime. int8: encoders with blocks quantized by torchao, for `clearhead.load`
+    and transformers.
 
     Example: clearhead export my-classifier --to onnx --out my-classifier-onnx --quantization int8
     """
     if to not in ENGINES:
-        raise ValueError(f"there is no export to {to!r}: choose {', '.join(ENGINES)}")
+        raise ValueError(f"unknown export format {to!r}: choose {', '.join(ENGINES)}")
     if to == "int8" and quantization is not None:
-        raise ValueError(f"--quantization {quantization} goes with onnx and ctranslate2: --to int8 is one of its own")
-    app = load(model, dtype="float32")
-    opened = app.opened
+        raise ValueError(
+            f"--quantization {quantization} is for onnx and ctranslate2: --to int8 always quantizes to int8"
+        )
+    from clearhead.decode import export as export_ctranslate2
+    from clearhead.export.compare import compare_exported, ragged
+    from clearhead.export.onnx import export_onnx, open_onnx
+    from clearhead.export.torchao import export_int8
+    from clearhead.hub.folder import open_folder
+    from clearhead.pipeline import load
+
+    pipeline = load(model, dtype="float32")
+    loaded = pipeline.loaded
     if to == "ctranslate2":
-        writer = app.writer
-        export_ctranslate2(writer.model, writer.tokenizer, writer.defaults.rules, out, quantization=quantization)
+        generator = pipeline.generator
+        export_ctranslate2(
+            generator.model, generator.tokenizer, generator.defaults.constraints, out, quantization=quantization
+        )
     elif to == "onnx":
-        export_onnx(opened, out, quantization=quantization)
+        export_onnx(loaded, out, quantization=quantization)
     else:
-        export_int8(opened, out)
+        export_int8(loaded, out)
     size = sum(f.stat().st_size for f in out.rglob("*") if f.is_file())
-    kind = "int8" if to == "int8" else quantization or "float32"
-    found: dict[str, Any] = {"folder": str(out), "engine": to, "numbers": kind, "bytes": size}
-    if measure and to != "ctranslate2" and opened.tokenizer is not None:
-        run = open_onnx(opened, out) if to == "onnx" else ragged(open_folder(out))
-        found |= asdict(compare(opened, run))
-    typer.echo(json.dumps(found) if as_json else "\n".join(_lines(found)))
+    dtype = "int8" if to == "int8" else quantization or "float32"
+    result: dict[str, Any] = {"folder": str(out), "engine": to, "dtype": dtype, "bytes": size}
+    if measure and to != "ctranslate2" and loaded.tokenizer is not None:
+        run = open_onnx(loaded, out) if to == "onnx" else ragged(open_folder(out))
+        result |= asdict(compare_exported(loaded, run))
+    typer.echo(json.dumps(result) if as_json else "\n".join(_lines(result)))
 
 
-def _lines(found: dict[str, Any]) -> list[str]:
-    lines = [f"{found['folder']}: {found['bytes'] / 1e6:,.1f} MB, {found['numbers']}"]
-    if "speed" in found:
+def _lines(result: dict[str, Any]) -> list[str]:
+    lines = [f"{result['folder']}: {result['bytes'] / 1e6:,.1f} MB, {result['dtype']}"]
+    if "speed" in result:
         lines += [
-            f"largest difference from the original: {found['alone']:.1e} for texts alone, {found['together']:.1e} "
-            f"for texts together, in numbers up to {found['largest']:.3g}",
-            f"{found['speed']:,.1f} sequences/s; the original {found['original']:,.1f}: {_verdict(found)}",
+            f"largest difference from the original: {result['alone']:.1e} one text at a time, "
+            f"{result['together']:.1e} in a batch; outputs are up to {result['largest']:.3g}",
+            f"{result['speed']:,.1f} sequences/s; original {result['original']:,.1f}: {_verdict(result)}",
         ]
     return lines
 
 
-def _verdict(found: dict[str, Any]) -> str:
-    ratio = found["speed"] / found["original"]
-    return f"{ratio:.2f} times as fast" if ratio > 1 else f"{ratio:.2f} times as fast, it does not pay on this machine"
+def _verdict(result: dict[str, Any]) -> str:
+    ratio = result["speed"] / result["original"]
+    return f"{ratio:.2f}x the speed" + ("" if ratio > 1 else ", slower on this machine")

@@ -1,61 +1,68 @@
-"""`clearhead info`: what is in a model folder, and is it intact?"""
+"""`clearhead info`: what a model folder holds, and whether its files are intact."""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from clearhead.cli.faults import told
-from clearhead.models.describe import describe
+from clearhead.cli.command import report_errors
+from clearhead.cli.options import JsonOption, ModelArgument
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+MAX_LABELS = 8
 
 
-@told
-def info(
-    folder: Annotated[str, typer.Argument(help="A model folder, or a name on the Hugging Face hub.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")] = False,
-) -> None:
-    """Show what a model folder is, how big, what its head answers, and whether every byte is as it was saved.
+@report_errors
+def info(folder: ModelArgument, as_json: JsonOption = False) -> None:
+    """Describe a model folder and verify its files.
 
+    Shows the architecture, the head and its labels, the size and the shape, and compares every file with its checksum.
     Weights are not loaded. The exit code is 1 if the folder is damaged, 2 if it cannot be read.
 
     Example: clearhead info my-model --json
     """
-    found = describe(folder)
+    from rich.console import Console
+
+    from clearhead.hub.describe import describe
+
+    result = describe(folder)
     if as_json:
-        typer.echo(json.dumps(found))
+        typer.echo(json.dumps(result))
     else:
-        show(Console(highlight=False), found)
-    if found["intact"] is False:
+        show(Console(highlight=False), result)
+    if result["intact"] is False:
         raise typer.Exit(1)
 
 
-def show(console: Console, found: dict[str, Any]) -> None:
-    """Print it for a person."""
+def show(console: Console, model: dict[str, Any]) -> None:
+    """Print the description as a table."""
+    from rich.table import Table
+
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
-    labels = found["labels"]
-    layers = [f"{found[f'{s}_layers']} {s} layers" for s in ("encoder", "decoder") if found[f"{s}_layers"]]
-    shared = f" ({found['kv_heads']} for keys)" if found["kv_heads"] != found["heads"] else ""
-    bricks = _recurrent(found["recurrent"]) if found["recurrent"] else f"{found['heads']} heads{shared}"
+    labels = model["labels"]
+    layers = [f"{model[f'{s}_layers']} {s} layers" for s in ("encoder", "decoder") if model[f"{s}_layers"]]
+    kv_heads = f" ({model['kv_heads']} key/value heads)" if model["kv_heads"] != model["heads"] else ""
+    parts = _recurrent(model["recurrent"]) if model["recurrent"] else f"{model['heads']} heads{kv_heads}"
     rows = {
-        "model": f"[bold]{found['architecture']}[/bold], a {found['family']}",
-        "head": None if found["head"] is None else found["head"] + (f": {', '.join(labels[:8])}" if labels else ""),
-        "size": f"{found['parameters']:,} parameters, {found['bytes'] / 1e6:,.1f} MB of {', '.join(found['dtypes'])}"
-        + (f" in {len(found['files'])} files" if len(found["files"]) > 1 else ""),
-        "shape": f"{' and '.join(layers)}, width {found['width']}, {bricks}",
-        "reads": None if found["max_len"] is None else f"up to {found['max_len']:,} tokens",
-        "tokenizer": found["tokenizer"],
-        "sentences": None if found["sentence"] is None else ", ".join(f"{k} {v}" for k, v in found["sentence"].items()),
+        "model": f"[bold]{model['architecture']}[/bold] ({model['family']})",
+        "head": None if model["head"] is None else model["head"] + _label_list(labels),
+        "size": f"{model['parameters']:,} parameters, {model['bytes'] / 1e6:,.1f} MB of {', '.join(model['dtypes'])}"
+        + (f" in {len(model['files'])} files" if len(model["files"]) > 1 else ""),
+        "shape": f"{' and '.join(layers)}, width {model['width']}, {parts}",
+        "max length": None if model["max_len"] is None else f"{model['max_len']:,} tokens",
+        "tokenizer": model["tokenizer"],
+        "embedding": None if model["sentence"] is None else ", ".join(f"{k} {v}" for k, v in model["sentence"].items()),
         "intact": {
-            True: f"[green]yes[/green], every byte as clearhead {found['saved_by']} saved it",
-            None: "not known: the folder has no manifest (clearhead did not save it)",
-            False: "[red]no[/red]: " + "; ".join(f"{name} {why}" for name, why in found["problems"].items()),
-        }[found["intact"]],
+            True: f"[green]yes[/green], every file matches its checksum (saved by clearhead {model['saved_by']})",
+            None: "unknown: the folder has no manifest (it was not saved by clearhead)",
+            False: "[red]no[/red]: " + "; ".join(f"{name} {why}" for name, why in model["problems"].items()),
+        }[model["intact"]],
     }
     for name, value in rows.items():
         if value is not None:
@@ -63,8 +70,16 @@ def show(console: Console, found: dict[str, Any]) -> None:
     console.print(table)
 
 
+def _label_list(labels: list[str]) -> str:
+    if not labels:
+        return ""
+    more = f", … ({len(labels)} labels)" if len(labels) > MAX_LABELS else ""
+    return f": {', '.join(labels[:MAX_LABELS])}{more}"
+
+
 def _recurrent(net: dict[str, Any]) -> str:
-    both = "bidirectional " if net["bidirectional"] else ""
-    states = " and ".join(map(str, dict.fromkeys(net["hidden"])))
-    attention = "" if net["attention"] == "none" else f", {net['attention']} attention{' fed back' * net['feed']}"
-    return f"{both}{net['kind']} with states of {states}{attention}"
+    direction = "bidirectional " if net["bidirectional"] else ""
+    sizes = " and ".join(map(str, dict.fromkeys(net["hidden_size"])))
+    attention = "" if net["attention"] == "none" else f", {net['attention']} attention"
+    feeding = " with input feeding" if net["input_feeding"] else ""
+    return f"{direction}{net['kind']}, hidden size {sizes}{attention}{feeding}"

@@ -1,47 +1,93 @@
-"""The table of commands."""
+"""The `clearhead` command: a table of commands that are imported when they run."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
+from typer.core import TyperGroup
 
 from clearhead import __version__
-from clearhead.cli.chat import chat
-from clearhead.cli.check import check
-from clearhead.cli.convert import convert
-from clearhead.cli.data import data
-from clearhead.cli.demo import demo
-from clearhead.cli.doctor import doctor
-from clearhead.cli.embed import embed
-from clearhead.cli.errors import errors
-from clearhead.cli.eval import eval
-from clearhead.cli.export import export
-from clearhead.cli.generate import generate
-from clearhead.cli.heads import heads
-from clearhead.cli.info import info
-from clearhead.cli.new import new
-from clearhead.cli.predict import predict
-from clearhead.cli.prepare import prepare
-from clearhead.cli.prove import prove
-from clearhead.cli.see import see
-from clearhead.cli.serve import serve
-from clearhead.cli.study import study
-from clearhead.cli.tokenizer import tokenizer
-from clearhead.cli.train import train
-from clearhead.cli.translate import translate
+
+if TYPE_CHECKING:
+    from typer._click import Command, Context, HelpFormatter
+
+# Section -> command -> first line of its help. The function NAME is in the module clearhead.cli.NAME.
+COMMANDS = {
+    "Data and training": {
+        "new": "Write a commented recipe for your data.",
+        "check": "Check labeled data before training: labels, lengths, leaks.",
+        "tokenizer": "Train a tokenizer on text files.",
+        "prepare": "Turn a corpus into token shards for pretraining.",
+        "train": "Train a model from a recipe, or resume a run.",
+        "prove": "Verify that a killed training run resumes bit for bit.",
+        "data": "List, show, copy or download data sets.",
+    },
+    "Inference": {
+        "predict": "Run a trained classifier, tagger or question answerer.",
+        "translate": "Translate text, one line at a time.",
+        "generate": "Generate text from a prompt, greedily or by sampling.",
+        "chat": "Chat with a dialogue model in the terminal.",
+        "embed": "Compute an embedding vector for every line of text.",
+        "serve": "Serve models over HTTP.",
+    },
+    "Evaluation and attention": {
+        "eval": "Evaluate a model on labeled data, with confidence intervals.",
+        "errors": "List the most confident errors of a model.",
+        "see": "Show the attention of a model as a page or a figure.",
+        "heads": "Compute statistics of every attention head over a corpus.",
+    },
+    "Models and system": {
+        "info": "Describe a model folder and verify its files.",
+        "export": "Export a model to ONNX, int8 or CTranslate2.",
+        "convert": "Convert pickled weights to safetensors.",
+        "doctor": "Check every attention kernel on this machine.",
+    },
+    "Experiments": {
+        "demo": "Train three small translators and compare their attention.",
+        "study": "List the studies, or run one.",
+    },
+}
+
+
+class LazyGroup(TyperGroup):
+    """A command group that imports a command when it is invoked: `clearhead --help` imports none of them."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        names = [name for section in COMMANDS.values() for name in section]
+        self.commands = cast("dict[str, Command]", dict.fromkeys(names))  # the base class suggests from these names
+
+    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
+        """Return the command of this name, or None."""
+        if cmd_name not in self.commands:
+            return None
+        single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+        single.command(cmd_name)(getattr(import_module(f"clearhead.cli.{cmd_name}"), cmd_name))
+        return typer.main.get_command(single)
+
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """Write the table of commands, by section."""
+        width = max(map(len, self.commands))
+        for section, commands in COMMANDS.items():
+            with formatter.section(section):
+                formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
+
 
 app = typer.Typer(
     name="clearhead",
-    help="Attention models with nothing hidden.",
+    cls=LazyGroup,
+    context_settings={"max_content_width": 100},
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # importing rich takes longer than everything else together
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(requested: bool) -> None:
+    if requested:
         typer.echo(f"clearhead {__version__}")
         raise typer.Exit()
 
@@ -49,16 +95,10 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Attention models with nothing hidden."""
+    """Attention models with nothing hidden: train them, look inside, put them to work.
 
-
-COMMANDS = (
-    new, check, prepare, train, prove, eval, errors, predict, translate, generate, chat, embed, see, heads,
-    serve, data, info, export, convert, tokenizer, doctor, demo, study,
-)  # fmt: skip
-
-for command in COMMANDS:
-    app.command()(command)
+    `clearhead COMMAND --help` shows the options of a command and an example.
+    """

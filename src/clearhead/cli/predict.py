@@ -1,4 +1,4 @@
-"""`clearhead predict`: the answers of a trained model, in the order of the input."""
+"""`clearhead predict`: predictions of a trained model, in the order of the input."""
 
 from __future__ import annotations
 
@@ -9,92 +9,89 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clearhead.app import load
-from clearhead.cli.answers import columns_named, rows_for
-from clearhead.cli.faults import told
-from clearhead.cli.pipes import Blocks, quiet
-from clearhead.tasks import Answered, Classified, Tagged
-from clearhead.tasks.answering import task_of
+from clearhead.cli.command import LineBatches, ignore_broken_pipe, report_errors
+from clearhead.cli.options import ColumnOption, DeviceOption, DtypeOption, TaskModelArgument
 
-BLOCK = 256  # texts answered before they are written
+if TYPE_CHECKING:
+    from clearhead.tasks import Classification, QaResult, TagResult
+
+BATCH_ROWS = 256  # predicted before they are written
 
 
-@told
-@quiet
+@report_errors
+@ignore_broken_pipe
 def predict(
-    model: Annotated[str, typer.Argument(help="A folder of a trained classifier, tagger or reader.")],
+    model: TaskModelArgument,
     file: Annotated[
-        Path, typer.Argument(help="A table (.csv, .tsv, .jsonl, .parquet), or text, one a line; - is standard input.")
+        Path,
+        typer.Argument(help="Table (.csv, .tsv, .jsonl, .parquet) or text file, one text per line; - is stdin."),
     ] = Path("-"),
     question: Annotated[
-        str | None, typer.Option(help="For a reader: the question; the whole of FILE is then its text.")
+        str | None, typer.Option(help="Question answering: the question; the content of FILE is the context.")
     ] = None,
-    column: Annotated[
-        list[str] | None, typer.Option(help="Which column is which: --column text=review. May be repeated.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to. Default: standard output.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with all scores.")] = False,
-    dtype: Annotated[
-        str, typer.Option(help="float32, bfloat16, or auto: bfloat16 where this machine computes in it.")
-    ] = "auto",
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")] = "cpu",
+    column: ColumnOption = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Output file. Default: standard output.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line, with all scores.")] = False,
+    dtype: DtypeOption = "auto",
+    device: DeviceOption = "cpu",
 ) -> None:
-    """Answer: a label, several or a number for each text, tags for its words, or where the answer stands.
+    """Run a trained classifier, tagger or question answerer.
 
-    Texts longer than the model are read in windows. Rows of a table that cannot be read are told at the end.
+    Prints one line per input: a label, several labels or a number; the tag of each word; or the answer and its position
+    in the context. Texts longer than the model's limit are split into windows. Table rows that cannot be read are
+    skipped and reported at the end.
 
     Example: clearhead predict runs/recipe/model new.csv --json
     """
-    app = load(model, dtype=dtype, device=device)
-    task = task_of(app.opened)
+    from clearhead.cli.task_rows import parse_columns, rows_for
+    from clearhead.pipeline import load
+    from clearhead.tasks.registry import task_of
+
+    pipeline = load(model, dtype=dtype, device=device)
+    task: Any = task_of(pipeline.loaded)
+    rows = None
     if question is not None:
         text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
         batches: Iterator[list[dict[str, Any]]] = iter([[{"question": question, "context": text}]])
-        report = lambda: ""  # noqa: E731
-    elif file.suffix.lower() in (".txt", "") and task.name in ("classify", "tag"):
-        name = "text" if task.name == "classify" else "words"
-        lines = Blocks(None if str(file) == "-" else file, BLOCK)
-        batches = ([{name: line} for line in block] for block in lines)
-        report = lambda: ""  # noqa: E731
+    elif file.suffix.lower() in (".txt", "") and task.spec.name in ("classify", "tag"):
+        name = "text" if task.spec.name == "classify" else "words"
+        lines = LineBatches(None if str(file) == "-" else file, BATCH_ROWS)
+        batches = ([{name: line} for line in batch] for batch in lines)
     else:
-        rows = rows_for(task, app.opened, file, columns_named(column), labelled=False)
-        batches, report = _blocks(iter(row.values for row in rows)), rows.report
+        rows = rows_for(task, pipeline.loaded, file, parse_columns(column), labeled=False)
+        batches = _batched(iter(row.values for row in rows))
     partial = None if out is None else out.with_name(out.name + ".partial")
     with ExitStack() as stack:
         target = sys.stdout if partial is None else stack.enter_context(partial.open("w", encoding="utf-8"))
-        for block in batches:
-            for answer in _answers(task, app.model, block):
+        for batch in batches:
+            for answer in task.answer(pipeline.loaded, [task.input_from(row) for row in batch]):
                 target.write((json.dumps(asdict(answer), ensure_ascii=False) if as_json else _line(answer)) + "\n")
             target.flush()
     if partial is not None and out is not None:
         partial.replace(out)
-    if said := report():
-        typer.echo(said, err=True)
+    if rows is not None and (report := rows.report()):
+        typer.echo(report, err=True)
 
 
-def _blocks(values: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    while block := list(islice(values, BLOCK)):
-        yield block
+def _batched(values: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    while batch := list(islice(values, BATCH_ROWS)):
+        yield batch
 
 
-def _answers(task: Any, model: Any, block: list[dict[str, Any]]) -> Iterator[Classified | Tagged | Answered]:
-    if task.name == "qa":
-        return task.answers(model, [row["question"] for row in block], [row["context"] for row in block])
-    if task.name == "tag":
-        return task.answers(model, [row["words"] for row in block])
-    return task.answers(model, [[row[name] for row in block] for name in task.texts])
+def _line(answer: Classification | TagResult | QaResult) -> str:
+    """Format an answer as one line."""
+    from clearhead.tasks import QaResult, TagResult
 
-
-def _line(answer: Classified | Tagged | Answered) -> str:
-    """An answer on one line."""
-    if isinstance(answer, Answered):
+    if isinstance(answer, QaResult):
         best = answer.best
-        return "" if best is None else f"{' '.join(best.text.split())}\t{best.start}\t{best.end}\t{best.share:.4f}"
-    if isinstance(answer, Tagged):
+        if best is None:
+            return ""
+        return f"{' '.join(best.text.split())}\t{best.start}\t{best.end}\t{best.probability:.4f}"
+    if isinstance(answer, TagResult):
         return " ".join(f"{word}/{tag}" for word, tag in zip(answer.words, answer.tags, strict=True))
     if isinstance(answer.answer, float):
         return f"{answer.answer:.6g}"

@@ -1,4 +1,4 @@
-"""`clearhead serve`: models behind an HTTP API, on this machine or for others."""
+"""`clearhead serve`: serve models over HTTP, on this machine or on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -10,53 +10,59 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
-from clearhead.cli.faults import told
+from clearhead.cli.command import report_errors
+from clearhead.cli.options import DeviceOption, DtypeOption
 
-KEYS = "CLEARHEAD_KEYS"
+KEYS_VARIABLE = "CLEARHEAD_KEYS"
 
 
-@told
+@report_errors
 def serve(
     models: Annotated[list[str], typer.Argument(help="Model folders, each as FOLDER or NAME=FOLDER.")],
-    host: Annotated[str, typer.Option(help="Where to listen; anything but loopback needs --keys.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 is any that is free.")] = 8000,
+    host: Annotated[str, typer.Option(help="Address to listen on; any but loopback needs --keys.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any free port.")] = 8000,
     keys: Annotated[
-        Path | None, typer.Option(help=f"A file of keys, one a line, `NAME KEY`. Or in ${KEYS}, apart by commas.")
+        Path | None,
+        typer.Option(help=f"File of API keys, one `NAME KEY` per line. Or ${KEYS_VARIABLE}, comma-separated."),
     ] = None,
     host_name: Annotated[
-        list[str] | None, typer.Option(help="A name under which browsers reach it, such as api.example.org; * for any.")
+        list[str] | None,
+        typer.Option(help="Host name that browsers may use, e.g. api.example.org; *: any. Repeatable."),
     ] = None,
-    tokens: Annotated[int, typer.Option(min=64, max=2**20, help="Of a batch.")] = 4096,
+    tokens: Annotated[int, typer.Option(min=64, max=2**20, help="Maximum tokens per batch.")] = 4096,
     window: Annotated[
-        float, typer.Option(min=0, max=1000, help="Milliseconds that an idle engine waits for a batch to fill.")
+        float, typer.Option(min=0, max=1000, help="Milliseconds that an idle engine waits for more requests to batch.")
     ] = 2.0,
-    deadline: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds that a request has.")] = 60.0,
-    rows: Annotated[int, typer.Option(min=1, max=1024, help="Texts that a model writes at once.")] = 64,
-    threads: Annotated[int | None, typer.Option(min=1, help="Of torch. Default: one for each core.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Log faults only, no line for every request.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Tell the address as JSON on stdout.")] = False,
-    dtype: Annotated[
-        str, typer.Option(help="float32, bfloat16, or auto: bfloat16 where this machine computes in it.")
-    ] = "auto",
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")] = "cpu",
+    deadline: Annotated[float, typer.Option(min=0.1, max=3600, help="Timeout of a request in seconds.")] = 60.0,
+    rows: Annotated[
+        int, typer.Option(min=1, max=1024, help="Maximum number of texts that a model generates at once.")
+    ] = 64,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Number of PyTorch threads. Default: one per core.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Log errors only, not every request.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the address as JSON on stdout.")] = False,
+    dtype: DtypeOption = "auto",
+    device: DeviceOption = "cpu",
     on: Annotated[str, typer.Option(help="local: one process. ray: replicas on Ray Serve.")] = "local",
-    replicas: Annotated[str, typer.Option(help="On Ray: how many, or from how few to how many, as in 1-4.")] = "1",
+    replicas: Annotated[str, typer.Option(help="Ray: number of replicas, or a range to scale in, e.g. 1-4.")] = "1",
     cores_per_replica: Annotated[
-        int | None, typer.Option(min=1, help="On Ray. Default: those of this machine, shared out.")
+        int | None, typer.Option(min=1, help="Ray: cores per replica. Default: this machine's, divided equally.")
     ] = None,
     ray_address: Annotated[
-        str | None, typer.Option(help="On Ray: a cluster to join, HOST:PORT. Default: one for this command alone.")
+        str | None, typer.Option(help="Ray: cluster to join, HOST:PORT. Default: start a local one.")
     ] = None,
     patience: Annotated[
-        float, typer.Option(min=1, max=3600, help="On Ray: seconds a batch may take before its replica is replaced.")
+        float,
+        typer.Option(min=1, max=3600, help="Ray: seconds without a response before a replica is replaced."),
     ] = 10.0,
 ) -> None:
-    """Serve models: every task, OpenAI's routes, and a page to try them on, at http://127.0.0.1:8000/.
+    """Serve models over HTTP.
 
-    Requests of any length join one batch without padding; texts that are being written are joined between two tokens.
-    Ctrl-C or SIGTERM ends it when what was asked is answered. The log is JSON lines on stderr, without users' texts.
+    Provides every task, OpenAI-compatible routes and a web page to try them, at http://127.0.0.1:8000/. Requests of any
+    length share batches without padding; text generation uses continuous batching. Ctrl-C or SIGTERM shuts down after
+    running requests are answered. The log is JSON lines on stderr and contains no user texts.
 
     Example: clearhead serve runs/sst2/model minilm=models/all-MiniLM-L6-v2 --port 8080
     """
@@ -64,56 +70,63 @@ def serve(
 
     try:
         from clearhead.serve.app import make_app
-        from clearhead.serve.engine import Limits
-        from clearhead.serve.guard import LOOPBACK, Rules, keys_of
-        from clearhead.serve.server import Server, check_open, set_logs
-        from clearhead.serve.shelf import Shelf, named
+        from clearhead.serve.engine import EngineLimits
+        from clearhead.serve.middleware import LOOPBACK, SecurityConfig, read_keys
+        from clearhead.serve.model_registry import ModelRegistry, named_models
+        from clearhead.serve.server import Server, check_exposure, set_logs
     except ImportError as error:
         raise ValueError(f"serving needs {error.name}: pip install 'clearhead[serve]'") from None
-    lines = keys.read_text(encoding="utf-8").split("\n") if keys is not None else os.environ.get(KEYS, "").split(",")
-    found = keys_of(lines)
-    if keys is not None and not found:
-        raise ValueError(f"{keys} has no key in it: write one a line, `NAME KEY`")
-    check_open(host, found)
+    if keys is not None:
+        lines = keys.read_text(encoding="utf-8").split("\n")
+    else:
+        lines = os.environ.get(KEYS_VARIABLE, "").split(",")
+    api_keys = read_keys(lines)
+    if keys is not None and not api_keys:
+        raise ValueError(f"{keys} contains no key: write one `NAME KEY` per line")
+    check_exposure(host, api_keys)
     if on not in ("local", "ray"):
-        raise ValueError(f"--on {on} is not known: local or ray")
-    sources = named(models)
+        raise ValueError(f"--on {on} is unknown: choose local or ray")
+    sources = named_models(models)
     if threads is not None:
         torch.set_num_threads(threads)
     set_logs(quiet=quiet)
-    rules = Rules(keys=found, hosts=(*LOOPBACK, host.lower(), *(name.lower() for name in host_name or [])))
-    limits = Limits(tokens=tokens, window=window / 1000, deadline=deadline, rows=rows)
+    hosts = (*LOOPBACK, host.lower(), *(name.lower() for name in host_name or []))
+    security = SecurityConfig(keys=api_keys, hosts=hosts)
+    limits = EngineLimits(batch_tokens=tokens, batch_window_s=window / 1000, deadline_s=deadline, max_sequences=rows)
     if on == "ray":
-        from clearhead.serve.cluster import Where, count_of, on_ray, wait
-        from clearhead.serve.replica import Plan
+        from clearhead.serve.ray_serve import RayConfig, parse_count, run_on_ray, wait
+        from clearhead.serve.replica import ReplicaConfig
 
-        plan = Plan(
-            sources=sources, dtype=dtype, device=device, limits=limits, rules=rules, patience=patience, quiet=quiet
+        replica = ReplicaConfig(
+            sources=sources, dtype=dtype, device=device, limits=limits, rules=security, patience=patience, quiet=quiet
         )
-        where = Where(
-            host=host, port=port, replicas=count_of(replicas), cores=cores_per_replica or 0, join=ray_address
-        )  # fmt: skip
-        out = sys.stdout
-        with redirect_stdout(sys.stderr), on_ray(plan, where) as up:  # Ray prints what it likes
-            with redirect_stdout(out):
-                _tell(up.address, up.models, as_json=as_json, proxy=up.proxy)
+        cluster = RayConfig(
+            host=host, port=port, replicas=parse_count(replicas), cores=cores_per_replica or 0, join=ray_address
+        )
+        stdout = sys.stdout
+        with redirect_stdout(sys.stderr), run_on_ray(replica, cluster) as service:  # Ray prints to stdout
+            with redirect_stdout(stdout):
+                _print_address(service.address, service.models, as_json=as_json, proxy=service.proxy)
             wait()
         return
-    shelf = Shelf(sources, dtype=dtype, device=device)
-    server = Server(make_app(shelf, limits=limits, rules=rules), host, port)
-    _tell(server.address, [{"name": one.name, "tasks": list(one.tasks)} for one in shelf.all()], as_json=as_json)
+    registry = ModelRegistry(sources, dtype=dtype, device=device)
+    server = Server(make_app(registry, limits=limits, rules=security), host, port)
+    served = [{"name": model.name, "tasks": list(model.tasks)} for model in registry.all()]
+    _print_address(server.address, served, as_json=as_json)
     server.serve_here()
 
 
-def _tell(address: str, models: list[dict[str, Any]], *, as_json: bool, proxy: str | None = None) -> None:
-    """What is served, and where."""
+def _print_address(address: str, models: list[dict[str, Any]], *, as_json: bool, proxy: str | None = None) -> None:
+    """Print the models and the address."""
+    from rich.console import Console
+
     if as_json:
-        more = {} if proxy is None else {"proxy": proxy}
-        typer.echo(json.dumps({"address": address, "models": models, **more}))
+        extra = {} if proxy is None else {"proxy": proxy}
+        typer.echo(json.dumps({"address": address, "models": models, **extra}))
         return
-    screen = Console(stderr=True, highlight=False, soft_wrap=True)
-    for one in models:
-        screen.print(f"  {one['name']}: {', '.join(one['tasks'])}", markup=False)
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    for model in models:
+        console.print(f"  {model['name']}: {', '.join(model['tasks'])}", markup=False)
     if proxy == "ray":
-        screen.print("There is no HAProxy here: Ray's own proxy takes requests in, a few ms slower", markup=False)
-    screen.print(f"{address} is up; Ctrl-C ends it. Try it there, or read {address}docs", markup=False)
+        console.print("HAProxy is not installed: using Ray's proxy, which adds a few ms per request", markup=False)
+    console.print(f"Serving on {address} (Ctrl-C to stop). API reference: {address}docs", markup=False)

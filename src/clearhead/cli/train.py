@@ -1,4 +1,4 @@
-"""`clearhead train`: a recipe becomes a model."""
+"""`clearhead train`: train a model from a recipe."""
 
 from __future__ import annotations
 
@@ -9,77 +9,81 @@ import statistics
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clearhead.cli.faults import told
+from clearhead.cli.command import report_errors
+from clearhead.cli.options import RecipeArgument, SetOption
+
+if TYPE_CHECKING:
+    from clearhead.train import Recipe as TrainingRecipe
 
 
-@told
+@report_errors
 def train(
-    recipe: Annotated[Path, typer.Argument(help="The recipe, a YAML file; `clearhead new` writes one.")],
+    recipe: RecipeArgument,
     folder: Annotated[
-        Path | None, typer.Option("--folder", help="Where the run is kept; runs/NAME beside the recipe by default.")
+        Path | None, typer.Option("--folder", help="Folder of the run. Default: runs/NAME next to the recipe.")
     ] = None,
-    change: Annotated[
-        list[str] | None, typer.Option("--set", help="Change a setting: --set train.steps=100. May be repeated.")
-    ] = None,
+    change: SetOption = None,
     track: Annotated[
         list[str] | None,
-        typer.Option(help="A tracker, module:function, called as function(step, numbers). May be repeated."),
+        typer.Option(help="Metric tracker, module:function, called as function(step, numbers). Repeatable."),
     ] = None,
-    processes: Annotated[int, typer.Option(help="Processes on this machine, which share the model (FSDP2).")] = 1,
-    seeds: Annotated[
-        int, typer.Option(help="Train so many times, from the recipe's seed on, and tell how far the scores lie apart.")
+    processes: Annotated[
+        int, typer.Option(help="Number of processes on this machine; they shard the model (FSDP2).")
     ] = 1,
-    device: Annotated[str, typer.Option(help="cpu, cuda or mps; of several processes each takes its own.")] = "cpu",
-    as_json: Annotated[bool, typer.Option("--json", help="Tell the end of the run as JSON on stdout.")] = False,
+    seeds: Annotated[
+        int, typer.Option(help="Number of runs with consecutive seeds; reports mean and standard deviation.")
+    ] = 1,
+    device: Annotated[str, typer.Option(help="cpu, cuda or mps; with several processes, one GPU each.")] = "cpu",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
-    """Train a model. Run again, it goes on where it stopped, to the same bits.
+    """Train a model from a recipe, or resume a run.
 
-    Ctrl-C and SIGTERM leave a checkpoint of the last step. The run's folder has the model (which `clearhead.load` and
-    transformers open), the checkpoints, log.jsonl and what TensorBoard reads.
+    The same command resumes from the last checkpoint, bit for bit. Ctrl-C and SIGTERM save a checkpoint first. The
+    run's folder holds the model (for `clearhead.load` and transformers), checkpoints, log.jsonl and TensorBoard events.
 
     Example: clearhead train recipe.yaml --set train.steps=2000
     """
     from clearhead.train import NotFinite, Stopped, prepare, read_recipe
     from clearhead.train import train as run_to_end
-    from clearhead.train.parallel import Lost, joined
-    from clearhead.train.ranks import Ranks, launched, own_device
+    from clearhead.train.distributed import Distributed, launched, own_device
+    from clearhead.train.sharding import PeerLost, init_distributed
 
     settings = read_recipe(recipe, change or [])
-    where = folder or recipe.parent / "runs" / recipe.stem
+    run_folder = folder or recipe.parent / "runs" / recipe.stem
     if processes < 1:
-        raise ValueError(f"--processes {processes}: at least 1")
+        raise ValueError(f"--processes is {processes}: give at least 1")
     if seeds != 1:
-        _seeds(settings, recipe, where, seeds, processes, device, as_json)
+        _train_seeds(settings, recipe, run_folder, seeds, processes, device, as_json)
         return
     if processes > 1 and not launched():
-        prepare(settings, recipe.parent, where, lambda text: typer.echo(text, err=True))
-        raise typer.Exit(_launch(processes, where))
+        prepare(settings, recipe.parent, run_folder, _print_error)
+        raise typer.Exit(_launch(processes, run_folder))
     trackers = [_tracker(name) for name in track or []]
-    ranks = Ranks()
+    distributed = Distributed()
     try:
-        with joined() as ranks:
-            if ranks.first:  # the others find everything made
-                run = prepare(settings, recipe.parent, where, lambda text: typer.echo(text, err=True))
-            ranks.wait()
-            run = prepare(settings, recipe.parent, where)
-            progress = run_to_end(run, ranks, trackers, device=own_device(device))
+        with init_distributed() as distributed:
+            if distributed.is_main:  # writes the data that the other processes then read
+                run = prepare(settings, recipe.parent, run_folder, _print_error)
+            distributed.barrier()
+            run = prepare(settings, recipe.parent, run_folder)
+            progress = run_to_end(run, distributed, trackers, device=own_device(device))
     except Stopped as stop:
-        if ranks.first:
-            typer.echo(f"clearhead: {stop}; a checkpoint is written, the same command goes on from there", err=True)
+        if distributed.is_main:
+            typer.echo(f"clearhead: {stop}; a checkpoint is saved, run the same command to resume", err=True)
         raise typer.Exit(128 + stop.signal) from None
-    except Lost as error:
+    except PeerLost as error:
         typer.echo(f"clearhead: {error}", err=True)
         raise typer.Exit(1) from None
     except NotFinite as error:
-        if ranks.first:
+        if distributed.is_main:
             typer.echo(f"clearhead: {error}", err=True)
         raise typer.Exit(3) from None
-    if ranks.first:
-        model = where / "model"
+    if distributed.is_main:
+        model = run_folder / "model"
         if as_json:
             typer.echo(json.dumps({"model": str(model), **asdict(progress)}))
         else:
@@ -87,54 +91,59 @@ def train(
             typer.echo(f"{model}  ({progress.step:,} steps, {progress.seconds / 60:.1f} minutes{best})")
 
 
-def _seeds(settings: Any, recipe: Path, where: Path, count: int, processes: int, device: str, as_json: bool) -> None:
-    """The same recipe with several seeds, one after another, and the spread of what came of it."""
+def _print_error(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+def _train_seeds(
+    settings: TrainingRecipe, recipe: Path, run_folder: Path, count: int, processes: int, device: str, as_json: bool
+) -> None:
+    """Train the recipe with several seeds, one run after another, and print the mean and standard deviation."""
     from dataclasses import replace
 
     from clearhead.train import prepare
     from clearhead.train import train as run_to_end
 
     if count < 1 or processes > 1:
-        raise ValueError("--seeds takes a number from 1 on, and one process")
-    found: list[dict[str, Any]] = []
+        raise ValueError(f"--seeds {count} with --processes {processes}: give at least 1 seed, and 1 process")
+    runs: list[dict[str, Any]] = []
     for seed in range(settings.seed, settings.seed + count):
-        folder = where.with_name(f"{where.name}-seed-{seed}")
-        run = prepare(replace(settings, seed=seed), recipe.parent, folder, lambda text: typer.echo(text, err=True))
+        folder = run_folder.with_name(f"{run_folder.name}-seed-{seed}")
+        run = prepare(replace(settings, seed=seed), recipe.parent, folder, _print_error)
         progress = run_to_end(run, device=device)
         results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-        names = [name for name in (*run.task.metrics, "perplexity") if name in results]
+        names = [name for name in (*run.task.spec.metrics, "perplexity") if name in results]
         scores = {name: results[name] for name in names} or {f"best {run.settings.metric}": progress.best}
-        found.append({"seed": seed, "model": str(folder / "model"), **scores})
+        runs.append({"seed": seed, "model": str(folder / "model"), **scores})
         typer.echo(f"seed {seed}: " + "  ".join(f"{name} {value:.4g}" for name, value in scores.items()), err=as_json)
-    names = [name for name in found[0] if name not in ("seed", "model")]
-    spread = {name: _spread([one[name] for one in found]) for name in names}
+    names = [name for name in runs[0] if name not in ("seed", "model")]
+    spread = {name: _mean_and_deviation([run[name] for run in runs]) for name in names}
     if as_json:
-        typer.echo(json.dumps({"runs": found, "spread": spread}))
+        typer.echo(json.dumps({"runs": runs, "spread": spread}))
     else:
         for name, (mean, deviation) in spread.items():
-            typer.echo(f"{name}: {mean:.4g} ± {deviation:.2g} over {count} seeds")
+            typer.echo(f"{name}: {mean:.4g} ± {deviation:.2g} (mean ± standard deviation of {count} seeds)")
 
 
-def _spread(values: list[float]) -> tuple[float, float]:
-    """Mean and standard deviation."""
+def _mean_and_deviation(values: list[float]) -> tuple[float, float]:
     return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0
 
 
 def _launch(processes: int, folder: Path) -> int:
-    """This command once for each process; torch tells them who they are by the environment."""
+    """Run this command in several processes and return the exit code; torch sets their ranks in the environment."""
     from clearhead.train.launch import launch
 
     command = ["-m", "clearhead.cli", *sys.argv[1:]]
-    return launch(command, processes, folder, lambda text: typer.echo(f"clearhead: {text}", err=True))
+    return launch(command, processes, folder, lambda text: _print_error(f"clearhead: {text}"))
 
 
 def _tracker(name: str) -> Any:
     module, _, function = name.partition(":")
-    sys.path.insert(0, os.getcwd())  # a module that stands where the command is given
+    sys.path.insert(0, os.getcwd())  # find modules in the current folder
     try:
-        found = getattr(importlib.import_module(module), function)
+        tracker = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(f"--track {name}: {error}; it is written module:function") from None
-    if not callable(found):
-        raise ValueError(f"--track {name}: it is {found!r:.100}, which cannot be called")
-    return found
+        raise ValueError(f"--track {name}: {error}; write it as module:function") from None
+    if not callable(tracker):
+        raise ValueError(f"--track {name} is not a function: it is {tracker!r:.100}")
+    return tracker

@@ -1,4 +1,4 @@
-"""Vectors to a file as they come: JSON lines, NumPy's .npy, or Parquet. None of them holds more than a batch."""
+"""Writers of vectors to JSON lines, NumPy's .npy or Parquet, batch by batch."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import IO, Any, Protocol
 import numpy as np
 from torch import Tensor
 
-HEADER = 128  # bytes before the numbers of an .npy file, rewritten when their count is known
+HEADER_BYTES = 128  # header of an .npy file; rewritten at the end, when the shape is known
 
 
-class Sink(Protocol):
-    """A file that takes vectors (n, D) in order."""
+class VectorWriter(Protocol):
+    """A file that vectors (n, D) are appended to."""
 
     @abstractmethod
     def write(self, vectors: Tensor) -> None: ...
@@ -25,8 +25,8 @@ class Sink(Protocol):
     def close(self) -> None: ...
 
 
-class Lines:
-    """One JSON object a line: the number of the text, and its vector."""
+class JsonLinesWriter:
+    """One JSON object per line: the index of the text and its vector."""
 
     def __init__(self, file: IO[str], first: int) -> None:
         self._file, self._next = file, first
@@ -42,12 +42,12 @@ class Lines:
             self._file.close()
 
 
-class Matrix:
-    """One float32 matrix, (texts, D)."""
+class NpyWriter:
+    """One float32 matrix (texts, D)."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("wb+")
-        self._file.write(b"\0" * HEADER)
+        self._file.write(b"\0" * HEADER_BYTES)
         self._count = self._width = 0
 
     def write(self, vectors: Tensor) -> None:
@@ -55,16 +55,16 @@ class Matrix:
         self._count, self._width = self._count + len(vectors), vectors.shape[1]
 
     def close(self) -> None:
-        facts = {"descr": "<f4", "fortran_order": False, "shape": (self._count, self._width)}
-        text = repr(facts).encode("latin1")
+        header = {"descr": "<f4", "fortran_order": False, "shape": (self._count, self._width)}
+        text = repr(header).encode("latin1")
         self._file.seek(0)
-        self._file.write(np.lib.format.magic(1, 0) + (HEADER - 10).to_bytes(2, "little"))
-        self._file.write(text + b" " * (HEADER - 11 - len(text)) + b"\n")
+        self._file.write(np.lib.format.magic(1, 0) + (HEADER_BYTES - 10).to_bytes(2, "little"))
+        self._file.write(text + b" " * (HEADER_BYTES - 11 - len(text)) + b"\n")
         self._file.close()
 
 
-class Parquet:
-    """A table with the columns `text` (its number) and `vector` (a list of D numbers)."""
+class ParquetWriter:
+    """A table with the columns `text` (the index of the text) and `vector` (a list of D numbers)."""
 
     def __init__(self, path: Path, first: int) -> None:
         try:
@@ -93,31 +93,31 @@ class Parquet:
             self._writer.close()
 
 
-class Output:
-    """A sink whose file appears under its name when it is whole; until then, and after a stop, it is `NAME.partial`."""
+class VectorOutput:
+    """A writer whose file is `NAME.partial` until it is complete, and stays so if the run is interrupted."""
 
     def __init__(self, path: Path | None, first: int = 0) -> None:
         self.path = path
         self.partial = None if path is None else path.with_name(path.name + ".partial")
         if path is None or self.partial is None:
-            self._sink: Sink = Lines(sys.stdout, first)
+            self._output: VectorWriter = JsonLinesWriter(sys.stdout, first)
         elif path.suffix == ".jsonl":
-            self._sink = Lines(self.partial.open("w", encoding="utf-8"), first)
+            self._output = JsonLinesWriter(self.partial.open("w", encoding="utf-8"), first)
         elif path.suffix == ".npy":
-            self._sink = Matrix(self.partial)
+            self._output = NpyWriter(self.partial)
         elif path.suffix == ".parquet":
-            self._sink = Parquet(self.partial, first)
+            self._output = ParquetWriter(self.partial, first)
         else:
-            raise ValueError(f"{path} ends in {path.suffix!r}: .jsonl, .npy and .parquet are written")
+            raise ValueError(f"{path} ends in {path.suffix!r}: use .jsonl, .npy or .parquet")
 
     def write(self, vectors: Tensor) -> None:
         """Append vectors (n, D)."""
-        self._sink.write(vectors)
+        self._output.write(vectors)
 
-    def __enter__(self) -> Output:
+    def __enter__(self) -> VectorOutput:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._sink.close()
+        self._output.close()
         if kind is None and self.partial is not None and self.path is not None and self.partial.exists():
             self.partial.replace(self.path)

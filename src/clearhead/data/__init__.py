@@ -1,33 +1,33 @@
-"""Data: the files people have as rows of text, named data sets, tokens on disk, and the order they are read in."""
+"""Data: readers of common file formats, named data sets, tokenized columns on disk, and batching."""
 
-from clearhead.data.batches import Batches, Evenly, Integers, divide
-from clearhead.data.catalogue import SETS, DataSet, RemoteFile
-from clearhead.data.ragged import Column, Columns, Held, Ragged, open_columns, save_columns
+from clearhead.data.batches import FixedSizeBatches, Integers, TokenBudgetBatches, split_batch
+from clearhead.data.catalog import SETS, Dataset, RemoteFile
+from clearhead.data.datasets import data_home, fetch, import_files, locate
+from clearhead.data.ragged import Column, Columns, InMemoryColumns, Ragged, open_columns, save_columns
 from clearhead.data.readers import columns_of, read_rows
-from clearhead.data.rows import Bad, Row, Rows
-from clearhead.data.sets import data_home, fetch, locate, take
+from clearhead.data.rows import Row, Rows, SkippedRow
 
 __all__ = [
     "SETS",
-    "Bad",
-    "Batches",
     "Column",
     "Columns",
-    "DataSet",
-    "Evenly",
-    "Held",
+    "Dataset",
+    "FixedSizeBatches",
+    "InMemoryColumns",
     "Integers",
     "Ragged",
     "RemoteFile",
     "Row",
     "Rows",
+    "SkippedRow",
+    "TokenBudgetBatches",
     "columns_of",
     "data_home",
-    "divide",
     "fetch",
+    "import_files",
     "locate",
     "open_columns",
     "read_rows",
     "save_columns",
-    "take",
+    "split_batch",
 ]

@@ -1,4 +1,4 @@
-"""Batches: which examples make up batch i of an epoch, as a pure function of (seed, epoch, i)."""
+"""Batching: the examples of batch i of an epoch, as a pure function of (seed, epoch, i)."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ import numpy.typing as npt
 
 Integers = npt.NDArray[np.int64]
 
-logging.getLogger("absl").setLevel(logging.ERROR)  # Grain says that it misses JAX, which nothing here uses
+logging.getLogger("absl").setLevel(logging.ERROR)  # Grain warns that JAX is missing, which is not used here
 
 
 @dataclass(frozen=True, eq=False)
-class Batches:
-    """Examples of known lengths, cut into batches of about `budget` tokens, in another order every epoch.
+class TokenBudgetBatches:
+    """Batches of about `budget` tokens, shuffled anew every epoch.
 
-    The order of an epoch is a shuffle of the indices (Grain's, which costs the same for any number of examples), and a
-    batch is a stretch of it: example j belongs to batch `tokens before it // budget`. Nothing is sorted by length and
-    nothing depends on who reads, so that any number of processes, stopped and begun anew at any step, sees the same
-    batches. The rest at the end of an epoch joins the last batch where it is less than half a budget, or where an
-    order could leave it without an example.
+    The order of an epoch is a shuffle of the indices (Grain's, with constant cost for any number of examples), and a
+    batch is a contiguous part of it: example j belongs to batch `tokens before it // budget`. Nothing is sorted by
+    length and nothing depends on the reader, so any number of processes, interrupted and resumed at any step, gets the
+    same batches. The remainder of an epoch joins the last batch where it is less than half a budget, or where some
+    order could leave it empty.
     """
 
     lengths: Integers  # (examples,)
@@ -35,9 +35,9 @@ class Batches:
 
     def __post_init__(self) -> None:
         if len(self.lengths) == 0:
-            raise ValueError("there are no examples to make batches of")
+            raise ValueError("there are no examples to batch")
         if self.budget < 1:
-            raise ValueError(f"a batch of {self.budget} tokens: it must hold at least 1")
+            raise ValueError(f"a batch of {self.budget} tokens: it must have at least 1")
         if (longest := int(self.lengths.max())) > self.budget:
             raise ValueError(
                 f"an example has {longest:,} tokens, and a batch holds {self.budget:,}: "
@@ -46,20 +46,20 @@ class Batches:
 
     @cached_property
     def total(self) -> int:
-        """Tokens of one epoch."""
+        """Number of tokens per epoch."""
         return int(self.lengths.sum())
 
     def __len__(self) -> int:
-        """Batches of one epoch; the same for all, and none of them is ever empty."""
-        last = self.total - int(self.lengths.max())  # the tokens before the last example, at the least
+        """Return the number of batches per epoch; the same for all epochs, and no batch is empty."""
+        last = self.total - int(self.lengths.max())  # minimum number of tokens before the last example
         return max(1, min(round(self.total / self.budget), last // self.budget + 1))
 
     def place(self, step: int) -> tuple[int, int]:
-        """Epoch and batch of a step, both from 0."""
+        """Return the epoch and the batch index of a step, both from 0."""
         return divmod(step, len(self))
 
     def batch(self, epoch: int, i: int) -> Integers:
-        """The examples of one batch, in order."""
+        """Return the example indices of one batch, in order."""
         if not 0 <= i < len(self):
             raise ValueError(f"there is no batch {i}: an epoch has {len(self)}")
         order, before = self._epoch(epoch)
@@ -68,22 +68,21 @@ class Batches:
         return order[first:last]
 
     def _epoch(self, epoch: int) -> tuple[Integers, Integers]:
-        """The examples in this epoch's order, and the tokens before each."""
-        kept = self.__dict__.get("_kept")
-        if kept is None or kept[0] != epoch:
+        """Return the shuffled example indices of an epoch and the number of tokens before each."""
+        cached = self.__dict__.get("_cached")
+        if cached is None or cached[0] != epoch:
             order = shuffle(len(self.lengths), self.seed, epoch) if self.shuffled else np.arange(len(self.lengths))
             sizes = self.lengths[order]
-            kept = epoch, order, np.cumsum(sizes) - sizes
-            self.__dict__["_kept"] = kept
-        return kept[1], kept[2]
+            cached = epoch, order, np.cumsum(sizes) - sizes
+            self.__dict__["_cached"] = cached
+        return cached[1], cached[2]
 
 
 @dataclass(frozen=True, eq=False)
-class Evenly:
-    """Examples in batches of `size` of them, in another order every epoch; the rest joins the last as in `Batches`.
+class FixedSizeBatches:
+    """Batches of `size` examples, shuffled anew every epoch; the remainder joins the last batch where it is small.
 
-    Only the order of the batch that is asked for is computed: a batch of a trillion examples' costs no more than one of
-    a hundred's.
+    Only the indices of the requested batch are computed, so the cost does not depend on the number of examples.
     """
 
     count: int
@@ -92,20 +91,20 @@ class Evenly:
 
     def __post_init__(self) -> None:
         if self.count < 1:
-            raise ValueError("there are no examples to make batches of")
+            raise ValueError("there are no examples to batch")
         if self.size < 1:
-            raise ValueError(f"a batch of {self.size} examples: it must hold at least 1")
+            raise ValueError(f"a batch of {self.size} examples: it must have at least 1")
 
     def __len__(self) -> int:
-        """Batches of one epoch."""
+        """Return the number of batches per epoch."""
         return max(1, min(round(self.count / self.size), (self.count - 1) // self.size + 1))
 
     def place(self, step: int) -> tuple[int, int]:
-        """Epoch and batch of a step, both from 0."""
+        """Return the epoch and the batch index of a step, both from 0."""
         return divmod(step, len(self))
 
     def batch(self, epoch: int, i: int) -> Integers:
-        """The examples of one batch, in order."""
+        """Return the example indices of one batch, in order."""
         if not 0 <= i < len(self):
             raise ValueError(f"there is no batch {i}: an epoch has {len(self)}")
         last = self.count if i == len(self) - 1 else (i + 1) * self.size
@@ -113,20 +112,20 @@ class Evenly:
 
 
 def shuffle(count: int, seed: int, epoch: int, places: range | None = None) -> Integers:
-    """The numbers below `count` in the order that belongs to this seed and epoch; or those at these places of it."""
+    """Return a permutation of range(count) for this seed and epoch, or its values at `places`."""
     places = range(count) if places is None else places
     key = int(np.random.SeedSequence([seed, epoch]).generate_state(1)[0])
     if count == 1:
         return np.zeros(len(places), dtype=np.int64)
-    place = _index_shuffle()
-    found = (place(j, max_index=count - 1, seed=key, rounds=4) for j in places)
-    return np.fromiter(found, np.int64, len(places))
+    index_at = _index_shuffle()
+    indices = (index_at(j, max_index=count - 1, seed=key, rounds=4) for j in places)
+    return np.fromiter(indices, np.int64, len(places))
 
 
-def divide(lengths: Sequence[int] | Integers, parts: int) -> list[slice]:
-    """A batch cut into `parts` stretches of nearly equal tokens: for the ranks, and the steps of accumulation.
+def split_batch(lengths: Sequence[int] | Integers, parts: int) -> list[slice]:
+    """Split a batch into `parts` contiguous slices of nearly equal tokens, for ranks and gradient accumulation.
 
-    A part may be empty where there are fewer examples than parts.
+    A slice is empty where there are fewer examples than parts.
     """
     sizes = np.asarray(lengths, dtype=np.int64)
     middle = np.cumsum(sizes) - sizes / 2

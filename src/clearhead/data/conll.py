@@ -1,4 +1,4 @@
-"""CoNLL: sentences as blocks of lines, a word a line, its columns beside it; those of CoNLL-U have names."""
+"""CoNLL reader: one word per line with its columns, sentences separated by empty lines; CoNLL-U columns have names."""
 
 from __future__ import annotations
 
@@ -6,72 +6,72 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from clearhead.data.lines import blemish, text_lines
-from clearhead.data.rows import Bad, Fault, Row
+from clearhead.data.lines import check_text, text_lines
+from clearhead.data.rows import Row, RowError, SkippedRow
 
-NAMED = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")  # CoNLL-U, in this order
-_RANGE = re.compile(r"\d+[-.]\d+")  # several words written as one, and words that are not written
-_BREAK = "-DOCSTART-"
+CONLLU_COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")  # in this order
+_RANGE_OR_EMPTY = re.compile(r"\d+[-.]\d+")  # multiword tokens (3-4) and empty nodes (8.1)
+_DOCUMENT_BREAK = "-DOCSTART-"
 
-Line = tuple[int, list[str] | Fault]
+Line = tuple[int, list[str] | RowError]
 
 
 def conll_names(path: Path) -> list[str]:
-    """The columns of the first sentence: CoNLL-U's names, or "1", "2" and so on."""
+    """Return CoNLL-U's column names, or "1", "2", ... for the columns of the first sentence."""
     for block in _blocks(path):
         for _, fields in block:
-            if not isinstance(fields, Fault):
-                return list(NAMED) if _universal(path) else [str(i) for i in range(1, len(fields) + 1)]
-    raise ValueError(f"{path} has no word in it: a word a line, an empty line after a sentence")
+            if not isinstance(fields, RowError):
+                return list(CONLLU_COLUMNS) if _is_conllu(path) else [str(i) for i in range(1, len(fields) + 1)]
+    raise ValueError(f"{path} has no words: write one word per line, and an empty line after each sentence")
 
 
-def conll_rows(path: Path, columns: dict[str, int]) -> Iterator[Row | Bad]:
-    """The sentences: a list for each of the columns, which are counted from 0. Further columns are not looked at.
+def conll_rows(path: Path, columns: dict[str, int]) -> Iterator[Row | SkippedRow]:
+    """Yield sentences with one list per column; `columns` maps names to indices from 0, other columns are ignored.
 
-    Comments, document breaks, ranges of words (3-4) and words that are not written (8.1) are passed over. A sentence
-    with a line that cannot be used is left out as a whole.
+    Comments, document breaks, multiword tokens (3-4) and empty nodes (8.1) are ignored. A sentence with an unusable
+    line is skipped as a whole.
     """
     file = str(path)
     for block in _blocks(path):
         values: dict[str, list[str]] = {name: [] for name in columns}
         for number, fields in block:
-            fault = fields if isinstance(fields, Fault) else _fault(fields, columns)
-            if fault is not None:
-                yield Bad(file, number, fault.reason)
+            error = fields if isinstance(fields, RowError) else _check(fields, columns)
+            if error is not None:
+                yield SkippedRow(file, number, error.reason)
                 break
-            for name, place in columns.items():
-                values[name].append(fields[place])  # type: ignore[index]
+            for name, index in columns.items():
+                values[name].append(fields[index])  # type: ignore[index]
         else:
             yield Row(values, file, block[0][0])
 
 
-def _fault(fields: list[str], columns: dict[str, int]) -> Fault | None:
-    """Why a line cannot be used."""
-    most = max(columns.values()) + 1
-    if len(fields) < most:
-        return Fault(f"has {len(fields)} columns where at least {most} are due")
-    if empty := [name for name, place in columns.items() if not fields[place].strip()]:
-        return Fault(f"{empty[0]!r} is empty")
-    return blemish("".join(fields))
+def _check(fields: list[str], columns: dict[str, int]) -> RowError | None:
+    """Return why a line cannot be used, or None."""
+    minimum = max(columns.values()) + 1
+    if len(fields) < minimum:
+        return RowError(f"has {len(fields)} columns, expected at least {minimum}")
+    if empty := [name for name, index in columns.items() if not fields[index].strip()]:
+        return RowError(f"{empty[0]!r} is empty")
+    return check_text("".join(fields))
 
 
 def _blocks(path: Path) -> Iterator[list[Line]]:
-    """The words of each sentence: their line and their fields."""
+    """Yield the words of each sentence as (line number, fields)."""
     block: list[Line] = []
     width, tabs = 0, False
     for number, line in enumerate(text_lines(path), 1):
-        if isinstance(line, Fault):
+        if isinstance(line, RowError):
             block.append((number, line))
-        elif not line.strip() or line.startswith(_BREAK):
+        elif not line.strip() or line.startswith(_DOCUMENT_BREAK):
             if block:
                 yield block
             block = []
         else:
             fields = line.split("\t") if "\t" in line else line.split()
             if line.startswith("#") and "\t" not in line and (tabs or len(fields) != width):
-                continue  # a comment; a word "#" has as many columns as any other
+                continue  # a comment; the word "#" has as many columns as other words
             tabs = tabs or "\t" in line
-            if _RANGE.fullmatch(fields[0]) and len(fields) > 2:
+            if _RANGE_OR_EMPTY.fullmatch(fields[0]) and len(fields) > 2:
                 continue
             width = width or len(fields)
             block.append((number, fields))
@@ -79,12 +79,12 @@ def _blocks(path: Path) -> Iterator[list[Line]]:
         yield block
 
 
-def _universal(path: Path) -> bool:
+def _is_conllu(path: Path) -> bool:
     return ".conllu" in path.suffixes
 
 
-def place(path: Path, name: str, names: list[str]) -> int:
-    """Where a column stands, from 0; a ValueError that says which there are."""
+def column_index(path: Path, name: str, names: list[str]) -> int:
+    """Return the index of a column, from 0; a ValueError lists the columns if there is none."""
     if name not in names:
-        raise ValueError(f"{path} has no column {name!r}: there are {', '.join(map(repr, names))}")
+        raise ValueError(f"{path} has no column {name!r}: the columns are {', '.join(map(repr, names))}")
     return names.index(name)

@@ -1,4 +1,4 @@
-"""Lines: a text file, plain or packed, read line by line within a limit, however it was made."""
+"""Line reader: text files, plain or compressed, read line by line within a length limit."""
 
 from __future__ import annotations
 
@@ -9,41 +9,43 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from clearhead.data.rows import Fault
-from clearhead.text.corpus import PACKED, unpacked
+from clearhead.data.rows import RowError
+from clearhead.text.corpus import PACKED, decompressed
 
-LONGEST = 1 << 20  # bytes of a line; beyond, it is skipped unread
-TOO_LONG = Fault("longer than 1 MiB")
-NOT_UTF8 = Fault("not UTF-8")
-NUL = Fault("has a NUL character")
+MAX_LINE_BYTES = 1 << 20  # longer lines are skipped without being held in memory
+TOO_LONG = RowError("longer than 1 MiB")
+NOT_UTF8 = RowError("not UTF-8")
+NUL = RowError("has a NUL character")
 
 
 def ends_with(path: Path, *suffixes: str) -> bool:
-    """Does a file's name end like this, packed or not?"""
+    """Return whether a file name has one of these suffixes, apart from .gz or .xz."""
     return path.name.lower().removesuffix(".gz").removesuffix(".xz").endswith(suffixes)
 
 
 def read_json_file(path: Path) -> Any:
-    """What a JSON file holds, packed or not."""
+    """Parse a JSON file, plain or compressed."""
     with path.open("rb") as raw:
         try:
-            return json.loads(unpacked(path, raw).read().decode("utf-8-sig"))
+            return json.loads(decompressed(path, raw).read().decode("utf-8-sig"))
         except (UnicodeDecodeError, json.JSONDecodeError, RecursionError, *PACKED) as error:
             raise ValueError(f"{path} is not JSON: {error}") from None
 
 
 def read_lines(path: Path) -> Iterator[bytes | int]:
-    r"""The lines of a file with their ends, which are \n alone; for one beyond `LONGEST`, how many quotes it has.
+    r"""Yield the lines of a file, which end with \n; for a line beyond `MAX_LINE_BYTES`, its number of quotes.
 
-    By the quotes CSV knows where it stands after it. A byte order mark is left out. A file that cannot be unpacked to
-    its end is a ValueError with the line.
+    The CSV reader needs that number to find the end of a quoted record. A byte order mark is dropped. A compressed file
+    that is damaged raises a ValueError that names the line.
     """
     number = 1
     with path.open("rb") as raw:
-        readline = partial(unpacked(path, raw).readline, LONGEST + 5)  # the limit, a byte order mark and \r\n
+        readline = partial(
+            decompressed(path, raw).readline, MAX_LINE_BYTES + 5
+        )  # the limit, a byte order mark and \r\n
         try:
             while line := readline():
-                if len(line) < LONGEST + 5 or line.endswith(b"\n"):
+                if len(line) < MAX_LINE_BYTES + 5 or line.endswith(b"\n"):
                     if line := line.removeprefix(codecs.BOM_UTF8) if number == 1 else line:
                         yield line
                 else:
@@ -54,19 +56,19 @@ def read_lines(path: Path) -> Iterator[bytes | int]:
                     yield quotes
                 number += 1
         except PACKED as error:
-            raise ValueError(f"{path}, line {number}: cannot be read further: {error}") from error
+            raise ValueError(f"{path}, line {number}: reading failed: {error}") from error
 
 
-def text_lines(path: Path) -> Iterator[str | Fault]:
-    """The lines of a file as text, without their ends."""
+def text_lines(path: Path) -> Iterator[str | RowError]:
+    """Yield the lines of a file as text, without line ends."""
     for line in read_lines(path):
         yield TOO_LONG if isinstance(line, int) else _text(line)
 
 
-def _text(line: bytes) -> str | Fault:
+def _text(line: bytes) -> str | RowError:
     if line.endswith(b"\n"):
         line = line[:-2] if line.endswith(b"\r\n") else line[:-1]
-    if len(line) > LONGEST:
+    if len(line) > MAX_LINE_BYTES:
         return TOO_LONG
     if b"\0" in line:
         return NUL
@@ -76,8 +78,8 @@ def _text(line: bytes) -> str | Fault:
         return NOT_UTF8
 
 
-def blemish(text: str) -> Fault | None:
-    """What a decoded text cannot have: NUL, or half a character, which is also what stands for a byte not decoded."""
+def check_text(text: str) -> RowError | None:
+    """Return an error for NUL or an unpaired surrogate, which also represents an undecodable byte; else None."""
     if "\0" in text:
         return NUL
     try:

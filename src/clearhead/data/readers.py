@@ -1,4 +1,4 @@
-"""Readers: the files people have, as rows of named text, streamed, with every row that is left out on record."""
+"""Readers: common file formats as a stream of rows with named columns; every skipped row is recorded."""
 
 from __future__ import annotations
 
@@ -7,93 +7,102 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from clearhead.data.conll import conll_names, conll_rows, place
-from clearhead.data.delimited import comma, delimited_names, delimited_records, tsv
+from clearhead.data.conll import column_index, conll_names, conll_rows
+from clearhead.data.delimited import (
+    LABELED_COLUMNS,
+    csv_records,
+    delimited_names,
+    delimited_records,
+    labeled_records,
+    tsv_records,
+)
 from clearhead.data.dialogues import dialogue_rows
-from clearhead.data.labelled import NAMES as LABELLED
-from clearhead.data.labelled import labelled_records
 from clearhead.data.lines import ends_with
-from clearhead.data.parallel import parallel_rows, plain_rows, text_files
+from clearhead.data.parallel_text import parallel_rows, plain_rows, text_files
 from clearhead.data.records import json_names, json_records, parquet_names, parquet_records
-from clearhead.data.rows import Bad, Fault, Row, Rows
+from clearhead.data.rows import Row, RowError, Rows, SkippedRow
 from clearhead.data.spans import span_rows
-from clearhead.data.squad import NAMES, paragraph_rows, squad_rows
+from clearhead.data.squad import SQUAD_COLUMNS, paragraph_rows, squad_rows
 
-DELIMITED = {".tsv": tsv, ".csv": comma, ".txt": tsv}  # a .txt that is a table has tabs
+DELIMITED = {".tsv": tsv_records, ".csv": csv_records, ".txt": tsv_records}  # a table in a .txt file is tab-separated
 TABLES = (".tsv", ".csv", ".jsonl", ".parquet")
 CONLL = (".conllu", ".conll", ".iob2", ".iob", ".bio")
 ARCHIVES = {".zip", ".tar", ".bz2", ".zst", ".7z"}
 
 
 def read_rows(source: Mapping[str, Path] | Path, columns: Mapping[str, str] | None = None) -> Rows:
-    """The rows of parallel text, of plain text, or of a table; each time they are gone through, the files are read.
+    """Return the rows of parallel text, plain text or a table; every iteration reads the files again.
 
-    `source` is a file for each column ({"source": ..., "target": ...}: line n belongs to line n), one text file, a
-    folder of .txt files or SQuAD's JSON for its paragraphs ({"text": ...}), or the path of a table: .tsv, .csv, .jsonl,
-    .parquet. All but Parquet may end in .gz or .xz. `columns` maps our names to those of the table; numbers ("1", "2")
-    for a TSV or CSV file whose first line is no header; "label" (or "coarse", up to a colon) and "text" for a .txt file
-    whose lines begin with their label; None for every column under its own name. "words" and "tags" are columns of a
-    CoNLL file, by number or, of CoNLL-U, by name, or both "spans" for marked text (doccano, Prodigy, Label Studio,
-    brat); "turns" the list of a dialogue in a JSONL file, or the mark between turns in a text ("__eou__"). Any other
-    .json file is SQuAD's, with a question, its context and answers a row.
+    `source` is one of:
 
-    A row that cannot be used (not UTF-8, an empty value, the wrong number of columns, broken JSON, over 1 MiB) is
-    left out and counted: see `Rows.report`. What makes the whole file doubtful is a ValueError.
+    - a file per column, {"source": ..., "target": ...}, where line n of each file belongs together;
+    - {"text": path} for one text file, a folder of .txt files, or the paragraphs of a SQuAD JSON file;
+    - the path of a table: .tsv, .csv, .jsonl or .parquet (all but Parquet also as .gz or .xz);
+    - the path of a CoNLL, SQuAD (.json), dialogue or span-annotation file.
+
+    `columns` maps our names to those of the table; None reads every column under its own name. Use numbers ("1", "2")
+    for a TSV or CSV file without a header, and "label" (or "coarse", the label up to a colon) and "text" for a .txt
+    file whose lines begin with their label. For CoNLL, "words" and "tags" are column numbers or CoNLL-U names; both are
+    "spans" for doccano, Prodigy, Label Studio and brat. "turns" is the key of the list of turns in a JSONL file, or the
+    separator between turns in a text file ("__eou__").
+
+    A row that cannot be used (not UTF-8, empty value, wrong number of columns, broken JSON, over 1 MiB) is skipped and
+    counted: see `Rows.report`. A problem with the file as a whole raises a ValueError.
     """
     if isinstance(source, Mapping):
         if columns is not None:
-            raise ValueError("columns are for a table: with a file for each column, its name is the key")
+            raise ValueError("columns apply to a table only: with one file per column, the keys are the column names")
         return Rows(_text(source))
     if columns is not None and set(columns) == {"turns"}:
-        return Rows(partial(dialogue_rows, _there(source), columns["turns"]))
+        return Rows(partial(dialogue_rows, _existing(source), columns["turns"]))
     if columns is not None and columns.get("words") == "spans":
         if not source.exists():
             raise ValueError(_no_file(source))
         return Rows(partial(span_rows, source))
     if columns is not None and "words" in columns and not ends_with(source, *TABLES):
-        names = conll_names(_there(source))
+        names = conll_names(_existing(source))
         return Rows(
-            partial(conll_rows, source, {ours: place(source, theirs, names) for ours, theirs in columns.items()})
+            partial(conll_rows, source, {ours: column_index(source, theirs, names) for ours, theirs in columns.items()})
         )
     if ends_with(source, ".json"):
-        return Rows(partial(squad_rows, _there(source)))
+        return Rows(partial(squad_rows, _existing(source)))
     kind = _kind(source)
-    if kind == ".txt" and columns is not None and set(columns.values()) <= set(LABELLED):
-        return Rows(partial(_labelled, source, columns))
+    if kind == ".txt" and columns is not None and set(columns.values()) <= set(LABELED_COLUMNS):
+        return Rows(partial(_labeled, source, columns))
     header = kind not in DELIMITED or columns is None or not all(name.isdecimal() for name in columns.values())
     if kind == ".txt" and columns is None:
         raise ValueError(
-            f"{source} ends in .txt: read plain text with {{'text': path}}, or name the columns of a table with tabs"
+            f"{source} is a .txt file: read plain text with {{'text': path}}, or pass columns for a tab-separated table"
         )
     names = columns_of(source, header=header)
     wanted = {name: name for name in names} if columns is None else dict(columns)
     if not wanted:
-        raise ValueError(f"no columns to read from {source}: there are {', '.join(map(repr, names)) or 'none'}")
+        raise ValueError(f"no columns to read from {source}: the columns are {', '.join(map(repr, names)) or 'none'}")
     for name in wanted.values():
         _check(source, name, names)
     return Rows(partial(_table, source, kind, wanted, header))
 
 
 def columns_of(path: Path, *, header: bool = True) -> list[str]:
-    """The names of a table's columns; without a header, which TSV and CSV may lack, "1", "2" and so on."""
+    """Return the column names of a table; for TSV and CSV without a header, "1", "2" and so on."""
     if ends_with(path, ".json"):
-        return NAMES
+        return SQUAD_COLUMNS
     if ends_with(path, *CONLL):
-        return conll_names(_there(path))
+        return conll_names(_existing(path))
     kind = _kind(path)
     if kind in DELIMITED:
         return delimited_names(DELIMITED[kind], path, header)
     return json_names(path) if kind == ".jsonl" else parquet_names(path)
 
 
-def _text(files: Mapping[str, Path]) -> partial[Iterator[Row | Bad]]:
+def _text(files: Mapping[str, Path]) -> partial[Iterator[Row | SkippedRow]]:
     if not files:
-        raise ValueError("no files to read: give one for each column, such as {'text': path}")
+        raise ValueError("no files to read: pass one file per column, such as {'text': path}")
     for path in files.values():
         if path.suffix.lower() in ARCHIVES:
-            raise ValueError(f"{path} is no text file: unpack it; .gz and .xz are read as they are")
+            raise ValueError(f"{path} is an archive: unpack it first; only .gz and .xz are read directly")
         if not path.is_file() and not (path.is_dir() and len(files) == 1):
-            raise ValueError(f"{path} is a folder: give a file for each column" if path.is_dir() else _no_file(path))
+            raise ValueError(f"{path} is a folder: pass one file per column" if path.is_dir() else _no_file(path))
     if len(files) > 1:
         return partial(parallel_rows, dict(files))
     ((name, path),) = files.items()
@@ -102,11 +111,11 @@ def _text(files: Mapping[str, Path]) -> partial[Iterator[Row | Bad]]:
     return partial(plain_rows, name, text_files(path) if path.is_dir() else [path])
 
 
-def _labelled(path: Path, wanted: Mapping[str, str]) -> Iterator[Row | Bad]:
-    return _rows(str(path), labelled_records(path, wanted), wanted)
+def _labeled(path: Path, wanted: Mapping[str, str]) -> Iterator[Row | SkippedRow]:
+    return _rows(str(path), labeled_records(path, wanted), wanted)
 
 
-def _table(path: Path, kind: str, wanted: Mapping[str, str], header: bool) -> Iterator[Row | Bad]:
+def _table(path: Path, kind: str, wanted: Mapping[str, str], header: bool) -> Iterator[Row | SkippedRow]:
     if kind in DELIMITED:
         records = delimited_records(DELIMITED[kind], path, wanted, header)
     else:
@@ -115,42 +124,42 @@ def _table(path: Path, kind: str, wanted: Mapping[str, str], header: bool) -> It
 
 
 def _rows(
-    file: str, records: Iterator[tuple[int, dict[str, str] | Fault]], wanted: Mapping[str, str]
-) -> Iterator[Row | Bad]:
+    file: str, records: Iterator[tuple[int, dict[str, str] | RowError]], wanted: Mapping[str, str]
+) -> Iterator[Row | SkippedRow]:
     for line, values in records:
-        if isinstance(values, Fault):
-            yield Bad(file, line, values.reason)
+        if isinstance(values, RowError):
+            yield SkippedRow(file, line, values.reason)
         elif empty := [theirs for ours, theirs in wanted.items() if not values[ours].strip()]:
-            yield Bad(file, line, f"{empty[0]!r} is empty")
+            yield SkippedRow(file, line, f"{empty[0]!r} is empty")
         else:
             yield Row(values, file, line)
 
 
-def _there(path: Path) -> Path:
+def _existing(path: Path) -> Path:
     if not path.is_file():
         raise ValueError(_no_file(path))
     return path
 
 
 def _kind(path: Path) -> str:
-    _there(path)
-    packed = path.suffix.lower() in (".gz", ".xz")
-    kind = Path(path.stem if packed else path.name).suffix.lower()
-    if kind not in (*TABLES, ".txt") or (packed and kind == ".parquet"):
+    _existing(path)
+    compressed = path.suffix.lower() in (".gz", ".xz")
+    kind = Path(path.stem if compressed else path.name).suffix.lower()
+    if kind not in (*TABLES, ".txt") or (compressed and kind == ".parquet"):
         raise ValueError(
-            f"{path} is no table that can be read: {', '.join(TABLES)} are, all but .parquet also with .gz or .xz; "
-            "plain text is given as {'text': path}"
+            f"{path} is no table: {', '.join(TABLES)} are supported, all but .parquet also as .gz or .xz; "
+            "pass plain text as {'text': path}"
         )
     return kind
 
 
 def _check(path: Path, name: str, names: list[str]) -> None:
     if names.count(name) > 1:
-        raise ValueError(f"{path} has {names.count(name)} columns called {name!r}: give each its own name")
+        raise ValueError(f"{path} has {names.count(name)} columns named {name!r}: column names must be unique")
     if name not in names:
         near = difflib.get_close_matches(name, names, n=1)
         raise ValueError(
-            f"{path} has no column {name!r}: there are {', '.join(map(repr, names)) or 'none'}"
+            f"{path} has no column {name!r}: the columns are {', '.join(map(repr, names)) or 'none'}"
             + (f"; did you mean {near[0]!r}?" if near else "")
         )
 

@@ -1,4 +1,4 @@
-"""Rows: what a reader gives, one example at a time, and what it had to leave out."""
+"""Rows: the examples that a reader yields, and the rows that it skips."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-KEPT = 100  # bad rows that are kept to be shown; all are counted
-TOLD = 3  # bad rows that a report names
+MAX_RECORDED = 100  # skipped rows that are recorded; all are counted
+MAX_REPORTED = 3  # skipped rows that a report names
 
 
 @dataclass(frozen=True)
 class Row:
-    """One example: what its columns hold, of which text is never empty and words and tags are lists; and its place."""
+    """One example: its columns by name, and its file and line. Text is never empty; words and tags are lists."""
 
     values: dict[str, Any]
     file: str
-    line: int  # from 1, the header included; in Parquet the number of the row
+    line: int  # from 1, including the header; in Parquet the row number
 
 
 @dataclass(frozen=True)
-class Bad:
-    """A row that was left out, and why."""
+class SkippedRow:
+    """A row that was skipped, and the reason."""
 
     file: str
     line: int
@@ -29,50 +29,50 @@ class Bad:
 
 
 @dataclass(frozen=True)
-class Fault:
-    """Why a line or a record cannot be used; stands where its text would."""
+class RowError:
+    """Why a line or a record cannot be used; yielded in place of its text."""
 
     reason: str
 
 
 @dataclass
 class _Tally:
-    bad: list[Bad] = field(default_factory=list[Bad])
+    bad: list[SkippedRow] = field(default_factory=list[SkippedRow])
     num_bad: int = 0
     num_good: int = 0
 
 
 class Rows:
-    """The rows of a source, read anew from its files each time they are gone through.
+    """The rows of a source; every iteration reads its files again.
 
-    `bad`, `num_bad` and `num_good` speak of the last time, as far as it went.
+    `bad`, `num_bad` and `num_good` describe the last iteration, as far as it got.
     """
 
-    def __init__(self, read: Callable[[], Iterator[Row | Bad]]) -> None:
+    def __init__(self, read: Callable[[], Iterator[Row | SkippedRow]]) -> None:
         self._read = read
         self._tally = _Tally()
 
     @property
-    def bad(self) -> list[Bad]:
-        """The first hundred rows that were left out."""
+    def bad(self) -> list[SkippedRow]:
+        """The first hundred skipped rows."""
         return self._tally.bad
 
     @property
     def num_bad(self) -> int:
-        """How many rows were left out."""
+        """Number of skipped rows."""
         return self._tally.num_bad
 
     @property
     def num_good(self) -> int:
-        """How many rows were given."""
+        """Number of rows yielded."""
         return self._tally.num_good
 
     def __iter__(self) -> Iterator[Row]:
         self._tally = _Tally()
         return self._rows(self._tally)
 
-    def raw(self) -> Iterator[Row | Bad]:
-        """The rows and, where they stand, those that are left out; for who gives them on."""
+    def raw(self) -> Iterator[Row | SkippedRow]:
+        """Iterate over all rows in file order, including the skipped ones."""
         return self._read()
 
     def _rows(self, tally: _Tally) -> Iterator[Row]:
@@ -82,14 +82,14 @@ class Rows:
                 yield row
             else:
                 tally.num_bad += 1
-                if len(tally.bad) < KEPT:
+                if len(tally.bad) < MAX_RECORDED:
                     tally.bad.append(row)
 
     def report(self) -> str:
-        """One sentence on what was left out; empty if nothing was."""
+        """Return one sentence about the skipped rows; empty if there are none."""
         if not self.num_bad:
             return ""
-        told = [f"{bad.file} line {bad.line:,}: {bad.reason}" for bad in self.bad[:TOLD]]
-        more = [f"and {self.num_bad - TOLD:,} more"] if self.num_bad > TOLD else []
+        reported = [f"{bad.file} line {bad.line:,}: {bad.reason}" for bad in self.bad[:MAX_REPORTED]]
+        more = [f"and {self.num_bad - MAX_REPORTED:,} more"] if self.num_bad > MAX_REPORTED else []
         was = "row was" if self.num_bad + self.num_good == 1 else "rows was" if self.num_bad == 1 else "rows were"
-        return f"{self.num_bad:,} of {self.num_bad + self.num_good:,} {was} left out: {'; '.join(told + more)}"
+        return f"{self.num_bad:,} of {self.num_bad + self.num_good:,} {was} skipped: {'; '.join(reported + more)}"

@@ -1,8 +1,8 @@
-"""Shards: a prepared corpus in blocks: tokens, where sentences end in them, and which documents they are of.
+"""Shards: a prepared corpus as blocks of tokens with their sentence ends and documents.
 
-A block holds whole sentences of one document after another, up to a number of tokens. What is trained is made of blocks
-when they are read: sequences for masking, pairs of sentences, running text. A folder of shards has a manifest with the
-SHA-256 and the number of blocks of each; any block is read without those before it.
+A block holds full sentences of consecutive documents, up to a number of tokens. Training examples are made from blocks
+when they are read: sequences for masking, sentence pairs, running text. A folder of shards has a manifest with the
+SHA-256 and the number of blocks of each shard; blocks can be read in any order.
 """
 
 from __future__ import annotations
@@ -19,80 +19,80 @@ import numpy.typing as npt
 
 from clearhead.data.batches import Integers
 from clearhead.data.ragged import Columns
-from clearhead.files import inside, read_manifest, verify
+from clearhead.files import read_manifest, safe_join, verify
 
 Sizes = npt.NDArray[np.uint32]
 
-SIZES = ".sizes"  # ends the name of the file beside a shard
+SIZES = ".sizes"  # suffix of the file with the block sizes of a shard
 FORMAT = 1
-_HEAD = struct.Struct("<BBxxIII")  # format, bytes of a token, then how many tokens, sentences and documents
+_HEADER = struct.Struct("<BBxxIII")  # format, bytes per token, number of tokens, sentences and documents
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
-    """Sentences of one document after another."""
+class ShardBlock:
+    """A block: sentences of consecutive documents."""
 
     tokens: Integers  # (N,)
-    sentences: Integers  # (sentences,) the end of each, in tokens; the last is N
-    starts: Integers  # (documents,) the first token of each; the first is 0
-    documents: Integers  # (documents,) their numbers in the shard
+    sentences: Integers  # (sentences,) end of each sentence; the last is N
+    starts: Integers  # (documents,) first token of each document; the first is 0
+    documents: Integers  # (documents,) document numbers within the shard
 
     def to_bytes(self) -> bytes:
-        """The block as it stands in a shard."""
-        wide = np.uint32 if self.tokens.max(initial=0) >= 2**16 else np.uint16
-        head = _HEAD.pack(FORMAT, wide().itemsize, len(self.tokens), len(self.sentences), len(self.documents))
+        """Serialize the block as it is stored in a shard."""
+        dtype = np.uint32 if self.tokens.max(initial=0) >= 2**16 else np.uint16
+        header = _HEADER.pack(FORMAT, dtype().itemsize, len(self.tokens), len(self.sentences), len(self.documents))
         rest = (self.sentences.astype("<u4"), self.starts.astype("<u4"), self.documents.astype("<u8"))
         return b"".join(
-            [head, self.tokens.astype(np.dtype(wide).newbyteorder("<")).tobytes(), *(r.tobytes() for r in rest)]
+            [header, self.tokens.astype(np.dtype(dtype).newbyteorder("<")).tobytes(), *(r.tobytes() for r in rest)]
         )
 
     @staticmethod
-    def from_bytes(data: bytes) -> Block:
-        """A block as `to_bytes` wrote it; a ValueError where it is none."""
-        if len(data) < _HEAD.size:
-            raise ValueError(f"a block of {len(data)} bytes: it is cut off")
-        form, width, tokens, sentences, documents = _HEAD.unpack_from(data)
-        due = _HEAD.size + width * tokens + 4 * (sentences + documents) + 8 * documents
-        if form != FORMAT or width not in (2, 4) or len(data) != due:
-            raise ValueError(f"no block of format {FORMAT}: {len(data)} bytes, of format {form}")
-        parts, at = [], _HEAD.size
+    def from_bytes(data: bytes) -> ShardBlock:
+        """Deserialize a block written by `to_bytes`; raises a ValueError for invalid data."""
+        if len(data) < _HEADER.size:
+            raise ValueError(f"a block of {len(data)} bytes is truncated")
+        version, width, tokens, sentences, documents = _HEADER.unpack_from(data)
+        expected = _HEADER.size + width * tokens + 4 * (sentences + documents) + 8 * documents
+        if version != FORMAT or width not in (2, 4) or len(data) != expected:
+            raise ValueError(f"not a block of format {FORMAT}: {len(data)} bytes of format {version}")
+        parts, offset = [], _HEADER.size
         for kind, count in ((f"<u{width}", tokens), ("<u4", sentences), ("<u4", documents), ("<u8", documents)):
-            parts.append(np.frombuffer(data, kind, count, at).astype(np.int64))
-            at += np.dtype(kind).itemsize * count
-        return Block(*parts)
+            parts.append(np.frombuffer(data, kind, count, offset).astype(np.int64))
+            offset += np.dtype(kind).itemsize * count
+        return ShardBlock(*parts)
 
     def pieces(self) -> Iterator[tuple[Integers, Integers]]:
-        """The tokens of each document, and the ends of its sentences in them."""
-        return pieces_of(self.tokens, self.sentences, self.starts)
+        """Yield the tokens of each document and the ends of its sentences."""
+        return sentence_pieces(self.tokens, self.sentences, self.starts)
 
 
-def pieces_of(tokens: Integers, ends: Integers, starts: Integers) -> Iterator[tuple[Integers, Integers]]:
-    """The tokens from each start on, and the ends of sentences in them."""
+def sentence_pieces(tokens: Integers, ends: Integers, starts: Integers) -> Iterator[tuple[Integers, Integers]]:
+    """Yield the tokens from each start to the next, and the ends of sentences in them."""
     for begin, end in pairwise([*starts.tolist(), len(tokens)]):
         yield tokens[begin:end], ends[(ends > begin) & (ends <= end)] - begin
 
 
-def packed(documents: Iterable[Sequence[Sequence[int]]], size: int) -> Iterator[Block]:
-    """Documents, each a sequence of sentences in tokens, in blocks of at most `size` tokens.
+def packed(documents: Iterable[Sequence[Sequence[int]]], size: int) -> Iterator[ShardBlock]:
+    """Pack documents, given as lists of tokenized sentences, into blocks of at most `size` tokens.
 
-    A sentence that is longer than a block is cut; one that does not fit any more begins the next block. Documents are
-    counted from 0; one without a token has a number, and no place.
+    A sentence longer than a block is split; one that does not fit starts the next block. Documents are numbered from 0;
+    a document without tokens keeps its number but appears in no block.
     """
     tokens: list[int] = []
     ends: list[int] = []
     starts: list[int] = []
     numbers: list[int] = []
 
-    def block() -> Block:
-        held = Block(*(np.array(part, dtype=np.int64) for part in (tokens, ends, starts, numbers)))
+    def block() -> ShardBlock:
+        full = ShardBlock(*(np.array(part, dtype=np.int64) for part in (tokens, ends, starts, numbers)))
         for part in (tokens, ends, starts, numbers):
             part.clear()
-        return held
+        return full
 
     for number, sentences in enumerate(documents):
         for sentence in sentences:
-            for at in range(0, len(sentence), size):
-                piece = sentence[at : at + size]
+            for begin in range(0, len(sentence), size):
+                piece = sentence[begin : begin + size]
                 if len(tokens) + len(piece) > size:
                     yield block()
                 if not numbers or numbers[-1] != number:
@@ -104,8 +104,8 @@ def packed(documents: Iterable[Sequence[Sequence[int]]], size: int) -> Iterator[
         yield block()
 
 
-def write_shard(path: Path, blocks: Iterable[Block]) -> Sizes:
-    """Write blocks to a shard; returns the tokens, sentences and documents of each. The same blocks, the same bytes."""
+def write_shard(path: Path, blocks: Iterable[ShardBlock]) -> Sizes:
+    """Write blocks to a shard, deterministically; returns the numbers of tokens, sentences and documents, (n, 3)."""
     from array_record.python.array_record_module import ArrayRecordWriter
 
     writer = ArrayRecordWriter(str(path), "group_size:1,zstd:3")
@@ -119,66 +119,68 @@ def write_shard(path: Path, blocks: Iterable[Block]) -> Sizes:
     return np.array(sizes, dtype="<u4").reshape(-1, 3)
 
 
-class Shards(Sequence[Block]):
-    """The blocks of folders of shards, one after another, each read when it is asked for.
+class Shards(Sequence[ShardBlock]):
+    """The blocks of one or more folders of shards as one sequence; blocks are read on demand.
 
-    Beside each shard stands how many tokens, sentences and documents its blocks have, which is mapped, not read.
+    The block sizes of each shard are in a file of their own, which is memory-mapped.
     """
 
     def __init__(self, *folders: str | Path, check: bool = True) -> None:
         self.folders = [Path(folder) for folder in folders]
         self._paths: list[Path] = []
-        self._behind: list[int] = []
+        self._ends: list[int] = []  # number of blocks up to the end of each shard
         self._readers: dict[int, Any] = {}
         self._tables: dict[int, Sizes] = {}
         sizes: list[int] = []
         for folder in self.folders:
             manifest = verify(folder) if check else read_manifest(folder)
-            if "blocks" not in manifest.facts:
-                raise ValueError(f"{folder} holds no shards: `clearhead prepare` makes them")
-            self._add(folder, manifest.facts)
-            sizes.append(int(manifest.facts["block"]))
-        self.size = max(sizes)  # the most tokens of a block
+            if "blocks" not in manifest.metadata:
+                raise ValueError(f"{folder} has no shards: create them with `clearhead prepare`")
+            self._add(folder, manifest.metadata)
+            sizes.append(int(manifest.metadata["block"]))
+        self.size = max(sizes)  # maximum tokens of a block
 
-    def _add(self, folder: Path, facts: Mapping[str, Any]) -> None:
-        words: dict[str, str] = facts["tokenizer"]
-        if self._behind and words != self.tokenizer:
-            raise ValueError(f"{folder} was prepared with another tokenizer than {self.folders[0]}: read them apart")
-        self.tokenizer = words  # its fingerprint
-        for name, count in facts["blocks"]:
-            self._paths.append(inside(folder, name))
-            self._behind.append(count + (self._behind[-1] if self._behind else 0))
+    def _add(self, folder: Path, metadata: Mapping[str, Any]) -> None:
+        tokenizer: dict[str, str] = metadata["tokenizer"]
+        if self._ends and tokenizer != self.tokenizer:
+            raise ValueError(
+                f"{folder} was prepared with a different tokenizer than {self.folders[0]}: read them separately"
+            )
+        self.tokenizer = tokenizer  # fingerprint
+        for name, count in metadata["blocks"]:
+            self._paths.append(safe_join(folder, name))
+            self._ends.append(count + (self._ends[-1] if self._ends else 0))
 
     def __len__(self) -> int:
-        return self._behind[-1] if self._behind else 0
+        return self._ends[-1] if self._ends else 0
 
-    def __getitem__(self, i: int) -> Block:  # type: ignore[override]
+    def __getitem__(self, i: int) -> ShardBlock:  # type: ignore[override]
         return self.take([i])[0]
 
-    def take(self, wanted: Sequence[int] | Integers) -> list[Block]:
-        """The blocks with these numbers, in this order."""
-        found: dict[int, Block] = {}
+    def take(self, wanted: Sequence[int] | Integers) -> list[ShardBlock]:
+        """Return the blocks with these numbers, in this order."""
+        blocks: dict[int, ShardBlock] = {}
         for shard, places, inner in self._by_shard(wanted):
             for place, data in zip(places.tolist(), self._reader(shard).read(inner.tolist()), strict=True):
-                found[place] = Block.from_bytes(data)
-        return [found[place] for place in range(len(wanted))]
+                blocks[place] = ShardBlock.from_bytes(data)
+        return [blocks[place] for place in range(len(wanted))]
 
     def sizes(self, wanted: Sequence[int] | Integers) -> Integers:
-        """Tokens, sentences and documents of the blocks with these numbers, (n, 3)."""
-        found = np.zeros((len(wanted), 3), dtype=np.int64)
+        """Return the numbers of tokens, sentences and documents of these blocks, (n, 3)."""
+        sizes = np.zeros((len(wanted), 3), dtype=np.int64)
         for shard, places, inner in self._by_shard(wanted):
-            found[places] = self._table(shard)[inner]
-        return found
+            sizes[places] = self._table(shard)[inner]
+        return sizes
 
     def _by_shard(self, wanted: Sequence[int] | Integers) -> Iterator[tuple[int, Integers, Integers]]:
-        """A shard, which of the wanted blocks are in it, and their numbers there."""
+        """Yield each shard with the positions of its blocks in `wanted` and their numbers in the shard."""
         numbers = np.asarray(wanted, dtype=np.int64)
         if len(bad := numbers[(numbers < 0) | (numbers >= len(self))]):
-            raise IndexError(f"there is no block {bad[0]}: the shards have {len(self):,}")
-        shards = np.searchsorted(self._behind, numbers, side="right")
+            raise IndexError(f"there is no block {bad[0]}: the shards have {len(self):,} blocks")
+        shards = np.searchsorted(self._ends, numbers, side="right")
         for shard in np.unique(shards).tolist():
             places = np.flatnonzero(shards == shard)
-            yield shard, places, numbers[places] - (self._behind[shard - 1] if shard else 0)
+            yield shard, places, numbers[places] - (self._ends[shard - 1] if shard else 0)
 
     def _table(self, shard: int) -> Sizes:
         if shard not in self._tables:
@@ -195,52 +197,52 @@ class Shards(Sequence[Block]):
 
 
 @dataclass(frozen=True, eq=False)
-class Stretch:
-    """Some blocks of shards, from `first` on: what a run trains on, or what it keeps aside. An example is a block."""
+class ShardRange:
+    """`count` blocks of shards from `first` on, as training or validation examples; an example is a block."""
 
     shards: Shards
     first: int
     count: int
 
     def columns(self) -> Columns:
-        """Tokens, the ends of sentences and the starts of documents, as a task reads them."""
-        return {name: _Part(self, place) for place, name in enumerate(PARTS)}
+        """Return the columns that a task reads: tokens, sentence ends and document starts."""
+        return {name: _ShardColumn(self, index) for index, name in enumerate(SHARD_COLUMNS)}
 
-    def blocks(self, examples: Integers) -> list[Block]:
-        """The blocks of these examples; those of the last call are at hand, as one column after another is read."""
-        kept = self.__dict__.get("_kept")
+    def blocks(self, examples: Integers) -> list[ShardBlock]:
+        """Return the blocks of these examples; the last result is cached, as the columns are read one by one."""
+        cached = self.__dict__.get("_cached")
         key = examples.tobytes()
-        if kept is None or kept[0] != key:
-            kept = key, self.shards.take(examples + self.first)
-            self.__dict__["_kept"] = kept
-        return kept[1]
+        if cached is None or cached[0] != key:
+            cached = key, self.shards.take(examples + self.first)
+            self.__dict__["_cached"] = cached
+        return cached[1]
 
 
-PARTS = ("ids", "ends", "starts")
+SHARD_COLUMNS = ("ids", "ends", "starts")
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
-    """One column of a stretch of blocks."""
+class _ShardColumn:
+    """One column of a range of blocks."""
 
-    stretch: Stretch
-    place: int  # in PARTS, and among the sizes of a block
+    source: ShardRange
+    index: int  # in SHARD_COLUMNS, and among the sizes of a block
 
     def __len__(self) -> int:
-        return self.stretch.count
+        return self.source.count
 
     def lengths(self, examples: Integers | None = None) -> Integers:
-        """How many there are in these blocks; without any, in all."""
-        wanted = np.arange(self.stretch.count) if examples is None else examples
-        return self.stretch.shards.sizes(wanted + self.stretch.first)[:, self.place]
+        """Return the lengths for these blocks, or for all blocks without an argument."""
+        wanted = np.arange(self.source.count) if examples is None else examples
+        return self.source.shards.sizes(wanted + self.source.first)[:, self.index]
 
     def take(self, examples: Integers) -> tuple[Integers, Integers]:
-        """Those of these blocks one after another, and how many each has."""
-        parts = [(block.tokens, block.sentences, block.starts)[self.place] for block in self.stretch.blocks(examples)]
+        """Return the concatenated values of these blocks and their lengths."""
+        parts = [(block.tokens, block.sentences, block.starts)[self.index] for block in self.source.blocks(examples)]
         return np.concatenate([np.zeros(0, dtype=np.int64), *parts]), np.array([len(p) for p in parts], dtype=np.int64)
 
 
-def size_of(columns: Columns) -> int | None:
-    """The most tokens of a block, where the columns are those of shards."""
+def block_size_of(columns: Columns) -> int | None:
+    """Return the maximum tokens of a block if the columns are those of shards, else None."""
     column = columns.get("ids")
-    return column.stretch.shards.size if isinstance(column, _Part) else None
+    return column.source.shards.size if isinstance(column, _ShardColumn) else None

@@ -1,4 +1,4 @@
-"""Splits: rows kept aside for validation, drawn by a seed so that labels keep their shares and groups stay whole."""
+"""Train/validation splits: the first rows, or a seeded stratified split that keeps groups together."""
 
 from __future__ import annotations
 
@@ -8,45 +8,45 @@ from itertools import islice
 
 import numpy as np
 
-from clearhead.data.rows import Bad, Row, Rows
+from clearhead.data.rows import Row, Rows, SkippedRow
 
-Of = Callable[[Row], Hashable]
+RowKey = Callable[[Row], Hashable]
 
 
-def after_one_another(parts: Sequence[Rows]) -> Rows:
-    """The rows of several sources, one source after another."""
+def chain_rows(parts: Sequence[Rows]) -> Rows:
+    """Concatenate the rows of several sources."""
     return Rows(lambda: (row for rows in parts for row in rows.raw()))
 
 
-def first_rows(rows: Rows, held: int) -> tuple[Rows, Rows]:
-    """The first `held` rows, and all the others: for running text, and for corpora that are in no order."""
+def first_rows(rows: Rows, count: int) -> tuple[Rows, Rows]:
+    """Return the first `count` rows and the rest; for running text and for corpora in random order."""
 
-    def rest() -> Iterator[Row | Bad]:
-        count = 0
+    def rest() -> Iterator[Row | SkippedRow]:
+        seen = 0
         for row in rows.raw():
-            count += isinstance(row, Row)
-            if isinstance(row, Bad) or count > held:
+            seen += isinstance(row, Row)
+            if isinstance(row, SkippedRow) or seen > count:
                 yield row
 
-    return Rows(lambda: islice(iter(rows), held)), Rows(rest)
+    return Rows(lambda: islice(iter(rows), count)), Rows(rest)
 
 
-def drawn_rows(rows: Rows, held: int, seed: int, *, group: Of, label: Of) -> tuple[Rows, Rows]:
-    """About `held` rows, drawn by the seed, and all the others, which also tell what cannot be read.
+def stratified_split(rows: Rows, count: int, seed: int, *, group: RowKey, label: RowKey) -> tuple[Rows, Rows]:
+    """Return about `count` randomly drawn rows and the rest; skipped rows are reported by the rest.
 
-    Rows of one group (a patient, a text that comes twice) are never parted; of each label about the same share is
+    Rows of one group (a patient, a duplicated text) stay on the same side; about the same fraction of every label is
     drawn.
     """
-    aside = drawn(rows, held, seed, group=group, label=label)
+    chosen = validation_groups(rows, count, seed, group=group, label=label)
 
-    def rest() -> Iterator[Row | Bad]:
-        return (row for row in rows.raw() if isinstance(row, Bad) or group(row) not in aside)
+    def rest() -> Iterator[Row | SkippedRow]:
+        return (row for row in rows.raw() if isinstance(row, SkippedRow) or group(row) not in chosen)
 
-    return Rows(lambda: (row for row in rows if group(row) in aside)), Rows(rest)
+    return Rows(lambda: (row for row in rows if group(row) in chosen)), Rows(rest)
 
 
-def drawn(rows: Rows, held: int, seed: int, *, group: Of, label: Of) -> set[Hashable]:
-    """The groups that are kept aside."""
+def validation_groups(rows: Rows, count: int, seed: int, *, group: RowKey, label: RowKey) -> set[Hashable]:
+    """Return the groups of the validation part."""
     sizes: dict[Hashable, int] = defaultdict(int)
     labels: dict[Hashable, Hashable] = {}  # a group has the label of its first row
     for row in rows:
@@ -55,30 +55,30 @@ def drawn(rows: Rows, held: int, seed: int, *, group: Of, label: Of) -> set[Hash
         labels.setdefault(name, label(row))
     total = sum(sizes.values())
     strata: dict[Hashable, list[Hashable]] = defaultdict(list)
-    for name, of in labels.items():
-        strata[of].append(name)
-    draw, aside, owed = np.random.default_rng(seed), set[Hashable](), 0.0
-    for of in sorted(strata, key=str):
-        names = strata[of]
-        owed += held * sum(sizes[name] for name in names) / max(total, 1)
-        for i in draw.permutation(len(names)):
-            if sizes[names[i]] / 2 > owed:
+    for name, group_label in labels.items():
+        strata[group_label].append(name)
+    rng, chosen, missing = np.random.default_rng(seed), set[Hashable](), 0.0  # rows still to be chosen
+    for stratum in sorted(strata, key=str):
+        names = strata[stratum]
+        missing += count * sum(sizes[name] for name in names) / max(total, 1)
+        for i in rng.permutation(len(names)):
+            if sizes[names[i]] / 2 > missing:
                 break
-            aside.add(names[i])
-            owed -= sizes[names[i]]
-    if not aside and held and len(sizes) > 1:  # groups are large, and something must be kept
-        order = draw.permutation(len(sizes))
+            chosen.add(names[i])
+            missing -= sizes[names[i]]
+    if not chosen and count and len(sizes) > 1:  # all groups are large, but the validation part must not be empty
+        order = rng.permutation(len(sizes))
         names = list(sizes)
-        aside.add(min((names[i] for i in order), key=lambda name: sizes[name]))
-    return aside
+        chosen.add(min((names[i] for i in order), key=lambda name: sizes[name]))
+    return chosen
 
 
-def renamed(rows: Rows, names: Mapping[str, str]) -> Rows:
-    """The same rows with some labels and tags read as others."""
+def rename_columns(rows: Rows, names: Mapping[str, str]) -> Rows:
+    """Return the rows with labels and tags replaced according to `names`."""
 
-    def read() -> Iterator[Row | Bad]:
+    def renamed() -> Iterator[Row | SkippedRow]:
         for row in rows.raw():
-            if isinstance(row, Bad):
+            if isinstance(row, SkippedRow):
                 yield row
                 continue
             changed = {
@@ -88,4 +88,4 @@ def renamed(rows: Rows, names: Mapping[str, str]) -> Rows:
             }
             yield Row({**row.values, **changed}, row.file, row.line)
 
-    return Rows(read)
+    return Rows(renamed)

@@ -1,34 +1,35 @@
-"""Writing: greedy, beam search and sampling over cached steps, of translators and of language models."""
+"""Text generation: greedy, beam search and sampling with a KV cache, for translation and language models."""
 
-from clearhead.decode.beam import Beam
-from clearhead.decode.converse import reply
-from clearhead.decode.ctranslate2 import export
-from clearhead.decode.generate import generate, pieces, samplings
-from clearhead.decode.pick import Sampling
-from clearhead.decode.results import Generation, Hypothesis, Piece, Translation
-from clearhead.decode.rules import Defaults, Rules, generation_config, read_defaults
-from clearhead.decode.state import State, start
-from clearhead.decode.translate import translate
-from clearhead.decode.writer import Writer
+from clearhead.decode.beam import BeamConfig
+from clearhead.decode.chat import chat
+from clearhead.decode.generate import generate, sampling_params, stream
+from clearhead.decode.generator import TextGenerator
+from clearhead.decode.results import Generation, Hypothesis, StreamChunk, Translation
+from clearhead.decode.sampler import SamplingParams
+from clearhead.decode.state import DecoderState, initial_state
+from clearhead.decode.translate import translate, translate_in_order
+from clearhead.export.ctranslate2 import export
+from clearhead.hub.generation_config import GenerationConstraints, GenerationDefaults, generation_config, read_defaults
 
 __all__ = [
-    "Beam",
-    "Defaults",
+    "BeamConfig",
+    "DecoderState",
     "Generation",
+    "GenerationConstraints",
+    "GenerationDefaults",
     "Hypothesis",
-    "Piece",
-    "Rules",
-    "Sampling",
-    "State",
+    "SamplingParams",
+    "StreamChunk",
+    "TextGenerator",
     "Translation",
-    "Writer",
+    "chat",
     "export",
     "generate",
     "generation_config",
-    "pieces",
+    "initial_state",
     "read_defaults",
-    "reply",
-    "samplings",
-    "start",
+    "sampling_params",
+    "stream",
     "translate",
+    "translate_in_order",
 ]

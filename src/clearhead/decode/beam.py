@@ -1,7 +1,7 @@
-"""Beam search: keep the best few hypotheses of every sequence, and stop where none can become better.
+"""Beam search.
 
-What counts as done, how lengths are weighed and which hypotheses are kept is as in `transformers`, to the token. A
-sequence that is done leaves the batch at once.
+Stopping, length penalty and the choice of hypotheses equal those of `transformers`, token for token. A finished
+sequence leaves the batch at once.
 """
 
 from __future__ import annotations
@@ -13,78 +13,86 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clearhead.decode.best import best
-from clearhead.decode.rules import EarlyStopping, Keeper, Past, Rules
-from clearhead.decode.state import State, stay
+from clearhead.decode.logits_processor import LogitsProcessor, TokenHistory
+from clearhead.decode.state import DecoderState, compact
+from clearhead.decode.topk import topk
+from clearhead.hub.generation_config import EarlyStopping, GenerationConstraints
 
-_OUT = np.float32(-1.0e9)  # below any hypothesis, above what is forbidden
+_EXCLUDED = np.float32(-1.0e9)  # below any hypothesis, above -inf
 
 
 @dataclass(frozen=True, kw_only=True)
-class Beam:
-    """How to search."""
+class BeamConfig:
+    """Beam search parameters."""
 
     size: int = 5
-    length_penalty: float = 1.0  # a score is a log-probability / length ** penalty
-    early_stopping: EarlyStopping = False  # True: with as many finished as the beam holds; "never": when none can win
+    length_penalty: float = 1.0  # score = log-probability / length ** penalty
+    early_stopping: EarlyStopping = False  # True: stop with `size` finished; "never": when none can win
     nbest: int = 1
 
     def __post_init__(self) -> None:
         if self.size < 1:
-            raise ValueError(f"a beam of {self.size}: give at least 1")
+            raise ValueError(f"beam size is {self.size}: give at least 1")
         if not 1 <= self.nbest <= self.size:
-            raise ValueError(f"{self.nbest} best of a beam of {self.size}: ask for 1 to {self.size}, or widen the beam")
+            raise ValueError(
+                f"nbest is {self.nbest} with a beam of {self.size}: give 1 to {self.size}, or a larger beam"
+            )
         if not abs(self.length_penalty) < 1e3:
-            raise ValueError(f"a length penalty of {self.length_penalty}: give a number near 1")
+            raise ValueError(f"length_penalty is {self.length_penalty}: give a number near 1")
 
 
 @dataclass(frozen=True)
-class Found:
-    """A hypothesis: its tokens, the end included where there is one."""
+class BeamHypothesis:
+    """The tokens of a hypothesis, including the end token where there is one."""
 
     ids: tuple[int, ...]
     score: float
-    ended: bool  # by itself, not by the limit
+    ended: bool  # with an end token, not at the limit
 
 
 def search(
-    state: State, first: Tensor, rules: Rules, beam: Beam, max_new: int, prompts: Sequence[Sequence[int]]
-) -> Iterator[tuple[int, list[Found]]]:
-    """The best hypotheses of every sequence, with its number, as sequences are done.
+    state: DecoderState,
+    first: Tensor,
+    constraints: GenerationConstraints,
+    beam: BeamConfig,
+    max_new_tokens: int,
+    prompts: Sequence[Sequence[int]],
+) -> Iterator[tuple[int, list[BeamHypothesis]]]:
+    """Yield the index and the best hypotheses of each sequence as it finishes.
 
-    `first` (B,) is what the first step reads: the start token, or the last of each prompt; `prompts` are what was read
-    in all, for rules that look back.
+    `first` (B,) is read by the first step: the start token, or the last token of each prompt. `prompts` are all tokens
+    read, for constraints that depend on them.
     """
     B, W = len(first), beam.size
-    keep = max(2, 1 + len(rules.ends)) * W
-    numbers = np.arange(B)  # which sequence stands where
-    running = np.full((B, W), _OUT, dtype=np.float32)
-    running[:, 0] = 0.0  # all hypotheses begin alike: only the first counts
-    written = np.zeros((B, W, min(max_new, 32)), dtype=np.int64)
-    done = Finished(B, W, max_new)
+    keep = max(2, 1 + len(constraints.ends)) * W
+    numbers = np.arange(B)  # the sequence in each row
+    running = np.full((B, W), _EXCLUDED, dtype=np.float32)
+    running[:, 0] = 0.0  # all hypotheses start equal: only the first counts
+    written = np.zeros((B, W, min(max_new_tokens, 32)), dtype=np.int64)
+    done = FinishedHypotheses(B, W, max_new_tokens)
     ids = first
-    keeper: Keeper | None = None
-    for step in range(max_new):
+    processor: LogitsProcessor | None = None
+    for step in range(max_new_tokens):
         scores = state.step(ids)  # (B W, V); (B, V) at first
         device, V = scores.device, scores.shape[1]
-        if keeper is None:
-            keeper = Keeper(rules, V, device)
+        if processor is None:
+            processor = LogitsProcessor(constraints, V, device)
             if keep > V:
-                raise ValueError(f"a beam of {W} over {V} words: choose at most {V // (keep // W)}")
+                raise ValueError(f"a beam of {W} with a vocabulary of {V}: choose at most {V // (keep // W)}")
         length, per = step + 1, len(scores) // len(numbers)
         sizes = [len(prompts[i]) for i in numbers.tolist() for _ in range(per)]
-        last = np.full(len(scores), length == max_new)
+        last = np.full(len(scores), length == max_new_tokens)
         base = torch.from_numpy(running).to(device)
-        if keeper.is_plain(step, sizes, last):
-            found = best(scores, base, keep, banned=keeper.banned(step))
+        if processor.is_plain(step, sizes, last):
+            candidates = topk(scores, base, keep, banned=processor.banned(step))
         else:
             scores = torch.log_softmax(scores.float(), dim=1)
-            keeper.keep(scores, step, sizes, last, Past(numbers, prompts, written[:, :per, :step]))
-            found = best(scores, base, keep, normal=True)
-        values, parents, words = (x.cpu().numpy() for x in found)  # (B, keep), the best first
+            processor.apply(scores, step, sizes, last, TokenHistory(numbers, prompts, written[:, :per, :step]))
+            candidates = topk(scores, base, keep, normal=True)
+        values, parents, words = (x.cpu().numpy() for x in candidates)  # (B, keep), the best first
 
-        hits = np.isin(words, rules.ends) | (length == max_new)
-        alive = values + hits * _OUT
+        hits = np.isin(words, constraints.ends) | (length == max_new_tokens)
+        alive = values + hits * _EXCLUDED
         order = np.argsort(-alive, axis=1, kind="stable")[:, :W]
         at = np.arange(len(numbers))[:, None]
         done.add(written, step, values, parents, words, hits, beam)
@@ -96,8 +104,8 @@ def search(
 
         ready = done.ready(running[:, 0], length, beam)
         for i in np.flatnonzero(ready):
-            yield int(numbers[i]), done.best(int(i), beam.nbest, rules)
-        places = stay(ready)
+            yield int(numbers[i]), done.best(int(i), beam.nbest, constraints)
+        places = compact(ready)
         if not len(places):
             return
         numbers, running, written, chosen = numbers[places], running[places], written[places], chosen[places]
@@ -107,12 +115,12 @@ def search(
         state.select(places, parents)
 
 
-class Finished:
-    """The finished hypotheses of each sequence, the best W of them."""
+class FinishedHypotheses:
+    """The best W finished hypotheses of each sequence."""
 
-    def __init__(self, B: int, W: int, max_new: int) -> None:
-        self._max_new = max_new
-        self._scores = np.full((B, W), _OUT, dtype=np.float32)
+    def __init__(self, B: int, W: int, max_new_tokens: int) -> None:
+        self._max_new = max_new_tokens
+        self._scores = np.full((B, W), _EXCLUDED, dtype=np.float32)
         self._ids = np.zeros((B, W, 0), dtype=np.int64)
         self._lengths = np.zeros((B, W), dtype=np.int64)
         self._real = np.zeros((B, W), dtype=bool)
@@ -125,16 +133,18 @@ class Finished:
         parents: np.ndarray,
         words: np.ndarray,
         hits: np.ndarray,
-        beam: Beam,
+        beam: BeamConfig,
     ) -> None:
-        """Take in the candidates (B, K) that just ended, of those that are among the best W."""
+        """Add the candidates (B, K) that just ended, out of the best W."""
         W = beam.size
         new = hits[:, :W]
         rows = np.flatnonzero(new.any(1))
         if not len(rows):
             return
         length, at = step + 1, np.arange(len(rows))[:, None]
-        scores = values[rows, :W] / np.float32(float(length) ** beam.length_penalty) + np.where(new[rows], 0.0, _OUT)
+        scores = values[rows, :W] / np.float32(float(length) ** beam.length_penalty) + np.where(
+            new[rows], 0.0, _EXCLUDED
+        )
         merged = np.concatenate([self._scores[rows], scores.astype(np.float32)], axis=1)  # (n, 2 W)
         top = np.argsort(-merged, axis=1, kind="stable")[:, :W]
         if self._ids.shape[2] < length:
@@ -150,25 +160,25 @@ class Finished:
         self._real[rows] = np.concatenate([self._real[rows], new[rows]], axis=1)[at, top]
         self._scores[rows] = merged[at, top]
 
-    def ready(self, leading: np.ndarray, length: int, beam: Beam) -> np.ndarray:
-        """Which sequences are done, where `leading` (B,) are the best scores of those still running."""
+    def ready(self, leading: np.ndarray, length: int, beam: BeamConfig) -> np.ndarray:
+        """Return which sequences are finished; `leading` (B,) are the best scores of unfinished hypotheses."""
         full = self._real.all(1)
-        hoped = self._max_new if beam.early_stopping == "never" and beam.length_penalty > 0.0 else length
-        possible = leading / np.float32(float(hoped) ** beam.length_penalty)
+        final_length = self._max_new if beam.early_stopping == "never" and beam.length_penalty > 0.0 else length
+        possible = leading / np.float32(float(final_length) ** beam.length_penalty)
         beaten = full & ~(possible > self._scores.min(1))
         return beaten | (full & (beam.early_stopping is True)) | (length == self._max_new)
 
     def keep(self, places: np.ndarray) -> None:
-        """Only the sequences at these places go on."""
+        """Keep only the sequences at these places."""
         self._scores, self._ids = self._scores[places], self._ids[places]
         self._lengths, self._real = self._lengths[places], self._real[places]
 
-    def best(self, sequence: int, count: int, rules: Rules) -> list[Found]:
-        """The best hypotheses of one sequence."""
-        result: list[Found] = []
+    def best(self, sequence: int, count: int, constraints: GenerationConstraints) -> list[BeamHypothesis]:
+        """Return the best hypotheses of one sequence."""
+        result: list[BeamHypothesis] = []
         for rank in range(count):
             ids = self._ids[sequence, rank, : self._lengths[sequence, rank]].tolist()
             if self._real[sequence, rank] or not rank:
                 score = float(self._scores[sequence, rank])
-                result.append(Found(tuple(ids), score, rules.ended(ids, self._max_new)))
+                result.append(BeamHypothesis(tuple(ids), score, constraints.ended(ids, self._max_new)))
         return result

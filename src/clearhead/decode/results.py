@@ -1,4 +1,4 @@
-"""Results: what a translator or a language model wrote."""
+"""Results of translation and text generation."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One text with its tokens and score."""
+    """A generated text with its tokens and score."""
 
     text: str
-    ids: tuple[int, ...]  # the token that ends it included
+    ids: tuple[int, ...]  # including the end token
     tokens: tuple[str, ...]
     score: float  # log-probability / length ** penalty
-    ended: bool  # by itself; otherwise it was stopped at the limit
+    ended: bool  # with an end token; otherwise at the limit
 
 
 @dataclass(frozen=True, eq=False)
 class Translation:
-    """A translated text: the best hypothesis, and as many more as were asked for."""
+    """A translation: the best hypothesis, and the others of `nbest`."""
 
-    source: tuple[str, ...]  # the tokens that were read
+    source: tuple[str, ...]  # the tokens of the source
     nbest: tuple[Hypothesis, ...]  # the best first
-    alignment: Tensor | None = None  # (T, S): for each token written, how much it attended to each token read
+    alignment: Tensor | None = None  # (T, S): mean cross-attention from target to source tokens
 
     @property
     def text(self) -> str:
@@ -48,7 +48,7 @@ class Translation:
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """Each token written with the token read that it attended to most."""
+        """Each target token with the source token of its highest attention."""
         return [] if self.alignment is None else list(enumerate(self.alignment.argmax(1).tolist()))
 
     def __repr__(self) -> str:
@@ -57,19 +57,19 @@ class Translation:
 
 @dataclass(frozen=True)
 class Generation:
-    """What a language model wrote after a prompt."""
+    """The text that a language model generated after a prompt."""
 
     prompt: str
     text: str  # without the prompt
     ids: tuple[int, ...]
     score: float  # mean log-probability of its tokens
     ended: bool
-    seed: int | None = None  # with it, the same request gives the same text; None where nothing was drawn
+    seed: int | None = None  # reproduces the text; None without sampling
 
 
 @dataclass(frozen=True)
-class Piece:
-    """The next of a text that is being written; empty while a character or word is not complete."""
+class StreamChunk:
+    """The next text of a stream; empty while a character or word is incomplete."""
 
     request: int
     text: str

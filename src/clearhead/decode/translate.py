@@ -1,4 +1,4 @@
-"""Translate: texts in, translations out, in batches of like length."""
+"""Translation of texts in batches of similar length."""
 
 from __future__ import annotations
 
@@ -7,74 +7,90 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from clearhead.attention.look import look, unseen
-from clearhead.decode.batches import BUDGET, WINDOW, batches
-from clearhead.decode.beam import Beam, Found
+from clearhead.attention.capture.look import look, no_capture
+from clearhead.decode.beam import BeamConfig, BeamHypothesis
+from clearhead.decode.generator import BUDGET, WINDOW, TextGenerator, batches
 from clearhead.decode.results import Hypothesis, Translation
-from clearhead.decode.writer import Writer
-from clearhead.text import Cut
+from clearhead.text import Truncation
 
-FALLBACK = 256  # new tokens at most, where nobody says and positions do not end sooner
+FALLBACK = 256  # maximum new tokens by default
 
 
 def translate(
-    writer: Writer,
+    generator: TextGenerator,
     texts: Sequence[str],
-    beam: Beam,
+    beam: BeamConfig,
     *,
-    max_new: int | None = None,
+    max_new_tokens: int | None = None,
     align: bool = False,
     budget: int = BUDGET,
-) -> Iterator[tuple[list[tuple[int, Translation]], list[Cut]]]:
-    """Translations with the number of their text, batch by batch as they are done, and the texts that were cut.
+) -> Iterator[tuple[list[tuple[int, Translation]], list[Truncation]]]:
+    """Yield batches of translations with the index of their text, as they finish, and the truncated texts.
 
-    A text without words is translated to one without words. Where somebody looks at the model, the search is not seen;
-    when it is over, sources and translations are attended once more, in one pass and in the order of `texts`.
+    The translation of a blank text is empty. The search is not captured by `look`; after it, one pass over sources and
+    translations is, in the order of `texts`.
     """
-    if not writer.translates:
-        raise ValueError("this model has no encoder, so it does not translate: use `generate`")
-    max_new = writer.room(1, max_new, FALLBACK)
-    seen: list[tuple[list[int], tuple[int, ...]] | None] = [None] * len(texts) if writer.is_watched else []
+    if not generator.translates:
+        raise ValueError("this model has no encoder and does not translate: use `generate`")
+    max_new_tokens = generator.token_budget(1, max_new_tokens, FALLBACK)
+    observed: list[tuple[list[int], tuple[int, ...]] | None] = [None] * len(texts) if generator.is_captured else []
     for begin in range(0, len(texts), WINDOW):
         block = texts[begin : begin + WINDOW]
-        tokens = writer.tokenizer(block, max_len=writer.source_limit, offsets=False)
+        tokens = generator.tokenizer(block, max_len=generator.max_source_len, offsets=False)
         rows = [part.tolist() for part in tokens.layout.split(tokens.ids)]
         blank = [i for i, text in enumerate(block) if not text.strip()]
-        worded = [i for i, text in enumerate(block) if text.strip()]
+        filled = [i for i, text in enumerate(block) if text.strip()]
         if blank:
             yield [(begin + i, Translation((), (Hypothesis("", (), (), 0.0, True),))) for i in blank], []
-        for batch in batches([len(rows[i]) for i in worded], beam.size, budget):
-            numbers = [worded[i] for i in batch]
+        for batch in batches([len(rows[i]) for i in filled], beam.size, budget):
+            numbers = [filled[i] for i in batch]
             sources = [rows[i] for i in numbers]
-            with torch.inference_mode(), unseen():
-                found = writer.search(sources, beam, max_new)
-                maps = _alignments(writer, sources, found) if align else [None] * len(sources)
+            with torch.inference_mode(), no_capture():
+                results = generator.search(sources, beam, max_new_tokens)
+                maps = _alignments(generator, sources, results) if align else [None] * len(sources)
             done = [
-                (begin + i, _translation(writer, source, hypotheses, alignment))
-                for i, source, hypotheses, alignment in zip(numbers, sources, found, maps, strict=True)
+                (begin + i, _translation(generator, source, hypotheses, alignment))
+                for i, source, hypotheses, alignment in zip(numbers, sources, results, maps, strict=True)
             ]
-            if writer.is_watched:
+            if generator.is_captured:
                 for (i, translation), source in zip(done, sources, strict=True):
-                    seen[i] = source, translation.ids
-            yield done, [cut for cut in tokens.cut if cut.text in numbers]
-    if whole := [pair for pair in seen if pair is not None]:
+                    observed[i] = source, translation.ids
+            yield done, [cut for cut in tokens.truncations if cut.text in numbers]
+    if pairs := [pair for pair in observed if pair is not None]:
         with torch.inference_mode():
-            writer.attend([source for source, _ in whole], [target for _, target in whole])
+            generator.attend([source for source, _ in pairs], [target for _, target in pairs])
 
 
-def _translation(writer: Writer, source: Sequence[int], found: list[Found], alignment: Tensor | None) -> Translation:
-    names = tuple(writer.tokenizer.tokens(source))
-    return Translation(names, tuple(_hypothesis(writer, f) for f in found), alignment)
+def translate_in_order(
+    generator: TextGenerator,
+    texts: Sequence[str],
+    beam: BeamConfig,
+    *,
+    max_new_tokens: int | None = None,
+    align: bool = False,
+) -> Iterator[Translation]:
+    """Translate all texts, and iterate over the translations in the order of the texts."""
+    results: dict[int, Translation] = {}
+    for done, _ in translate(generator, texts, beam, max_new_tokens=max_new_tokens, align=align):
+        results.update(done)
+    return (results[i] for i in range(len(texts)))
 
 
-def _hypothesis(writer: Writer, found: Found) -> Hypothesis:
-    text = writer.tokenizer.decode(found.ids)
-    return Hypothesis(text, found.ids, tuple(writer.tokenizer.tokens(found.ids)), found.score, found.ended)
+def _translation(
+    generator: TextGenerator, source: Sequence[int], nbest: list[BeamHypothesis], alignment: Tensor | None
+) -> Translation:
+    names = tuple(generator.tokenizer.tokens(source))
+    return Translation(names, tuple(_hypothesis(generator, hypothesis) for hypothesis in nbest), alignment)
 
 
-def _alignments(writer: Writer, sources: list[list[int]], found: list[list[Found]]) -> list[Tensor]:
-    """For each text, the cross-attention of the best hypothesis, the mean of all heads of all layers: (T, S)."""
-    with look(writer.model, kinds=("cross",)) as seen:
-        writer.attend(sources, [best[0].ids for best in found])
-    views = [seen[name] for name in seen]
-    return [torch.stack([view.heads(i).mean(0) for view in views]).mean(0) for i in range(len(sources))]
+def _hypothesis(generator: TextGenerator, best: BeamHypothesis) -> Hypothesis:
+    text = generator.tokenizer.decode(best.ids)
+    return Hypothesis(text, best.ids, tuple(generator.tokenizer.tokens(best.ids)), best.score, best.ended)
+
+
+def _alignments(generator: TextGenerator, sources: list[list[int]], nbest: list[list[BeamHypothesis]]) -> list[Tensor]:
+    """Return the mean cross-attention of all heads and layers for the best hypothesis of each text, (T, S)."""
+    with look(generator.model, kinds=("cross",)) as captured:
+        generator.attend(sources, [hypotheses[0].ids for hypotheses in nbest])
+    maps = [captured[name] for name in captured]
+    return [torch.stack([attention.heads(i).mean(0) for attention in maps]).mean(0) for i in range(len(sources))]

@@ -1,33 +1,30 @@
-"""Files and folders: written whole, read with care, checked against a manifest."""
+"""Atomic writes, safe reads, manifests and safetensors headers."""
 
-from clearhead.files.atomic import leftovers, new_folder, write_atomic
+from clearhead.files.atomic import new_folder, stale_temporaries, write_atomic
 from clearhead.files.manifest import (
     MANIFEST,
     MARKER,
-    Damaged,
-    File,
+    FileEntry,
+    IntegrityError,
     Manifest,
-    admit,
-    belongs,
+    is_marked,
     read_manifest,
     verify,
+    verify_if_marked,
     write_manifest,
 )
-from clearhead.files.safe import Missing, inside, parse_json, read_bytes, read_config, read_json, sha256
+from clearhead.files.safe import MissingFile, parse_json, read_bytes, read_config, read_json, safe_join, sha256
 from clearhead.files.tensors import TensorInfo, read_header, weight_files, weight_headers
 
 __all__ = [
     "MANIFEST",
     "MARKER",
-    "Damaged",
-    "File",
+    "FileEntry",
+    "IntegrityError",
     "Manifest",
-    "Missing",
+    "MissingFile",
     "TensorInfo",
-    "admit",
-    "belongs",
-    "inside",
-    "leftovers",
+    "is_marked",
     "new_folder",
     "parse_json",
     "read_bytes",
@@ -35,8 +32,11 @@ __all__ = [
     "read_header",
     "read_json",
     "read_manifest",
+    "safe_join",
     "sha256",
+    "stale_temporaries",
     "verify",
+    "verify_if_marked",
     "weight_files",
     "weight_headers",
     "write_atomic",

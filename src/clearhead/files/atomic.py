@@ -1,4 +1,4 @@
-"""Files and folders that are there whole or not at all, whatever interrupts the writing."""
+"""Atomic writes of files and folders: after a crash, either the old content or the new is there."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from pathlib import Path
 
 _AT_FDCWD = -100  # "relative to the working directory", from <fcntl.h>
 _RENAME_EXCHANGE = 2  # from <linux/fs.h>
-_LEFTOVER = re.compile(r"\..+\.clearhead-[0-9a-f]{8}\.(new|old)")
+_TEMPORARY = re.compile(r"\..+\.clearhead-[0-9a-f]{8}\.(new|old)")
 
 
 def write_atomic(path: str | Path, data: bytes | str) -> None:
-    """Write a file so that a crash leaves the old content or the new, never a piece. Text is written as UTF-8.
+    """Writes a file atomically: a crash leaves the old content or the new. Text is encoded as UTF-8.
 
     A symbolic link at `path` is replaced, not followed.
     """
     path = Path(path)
-    temporary = _beside(path, "new")
+    temporary = _temporary_path(path, "new")
     try:
         with temporary.open("xb") as file:
             file.write(data.encode("utf-8") if isinstance(data, str) else data)
@@ -37,25 +37,25 @@ def write_atomic(path: str | Path, data: bytes | str) -> None:
 
 @contextmanager
 def new_folder(target: str | Path, *, overwrite: bool = False) -> Generator[Path]:
-    """A temporary folder to fill, which becomes `target` when the block ends well.
+    """Yields a temporary folder to fill; it becomes `target` when the block ends without an exception.
 
-    Everything in it is synced to disk first, then it is renamed; files get the permissions that the umask gives,
-    whatever wrote them. If the block raises, or Ctrl-C ends it, the folder is removed and `target` is as it was.
+    Its content is synced to disk before the rename, and files get the permissions of the umask. If the block raises,
+    or Ctrl-C ends it, the folder is removed and `target` is unchanged.
 
-    A `target` that holds something is refused, unless `overwrite`: then the two folders change places in one
-    atomic step (Linux's renameat2), and the old one, now under the temporary name, is removed. A killed process
-    or a power cut leaves
+    A `target` that is not empty is refused, unless `overwrite`: then the two folders are exchanged in one atomic step
+    (Linux's renameat2), and the old one, now under the temporary name, is removed. A killed process or a power cut
+    leaves
 
-    - before the exchange: the old folder at `target`, and the new one, perhaps unfinished, under the temporary name;
-    - after it: the new folder, whole, at `target`, and what is left of the old one under the temporary name.
+    - before the exchange: the old folder at `target`, and the new one, maybe incomplete, under the temporary name;
+    - after it: the complete new folder at `target`, and the rest of the old one under the temporary name.
 
-    Where the system cannot exchange, the old folder is renamed to `.NAME.clearhead-XXXXXXXX.old` and the new one to
-    `target`. A crash between these two leaves no `target`, and both folders whole beside it: `.old` and `.new`.
-    `leftovers` finds what a crash left.
+    If the system cannot exchange folders, the old one is renamed to `.NAME.clearhead-XXXXXXXX.old` and the new one to
+    `target`. A crash between these two leaves no `target`, but both folders complete next to it, `.old` and `.new`.
+    `stale_temporaries` finds what a crash left.
     """
-    target = Path(target).resolve()  # through a link: the folder it points to is the one replaced
+    target = Path(target).resolve()  # a link is followed: the folder it points to is replaced
     _check(target, overwrite)
-    temporary = _beside(target, "new")
+    temporary = _temporary_path(target, "new")
     try:
         temporary.mkdir()
         yield temporary
@@ -63,37 +63,37 @@ def new_folder(target: str | Path, *, overwrite: bool = False) -> Generator[Path
         if overwrite and target.exists():
             _replace(temporary, target)
         else:
-            os.rename(temporary, target)  # refuses a target that came to hold something in the meantime
+            os.rename(temporary, target)  # fails if the target was filled in the meantime
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
-    _sync(target.parent)  # the new names are on disk before the old folder goes
+    _sync(target.parent)  # the new names are on disk before the old folder is removed
     shutil.rmtree(temporary, ignore_errors=True)
 
 
-def leftovers(parent: str | Path) -> list[Path]:
-    """The temporary files and folders in `parent`: left by killed processes, or still being written."""
-    return sorted(p for p in Path(parent).iterdir() if _LEFTOVER.fullmatch(p.name))
+def stale_temporaries(parent: str | Path) -> list[Path]:
+    """Lists the temporary files and folders in `parent`: left by killed processes, or still being written."""
+    return sorted(p for p in Path(parent).iterdir() if _TEMPORARY.fullmatch(p.name))
 
 
 def _check(target: Path, overwrite: bool) -> None:
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"{target} cannot be made: there is no folder {target.parent}; make it first")
+        raise FileNotFoundError(f"{target} cannot be created: there is no folder {target.parent}; create it first")
     if target.exists() and not target.is_dir():
-        raise FileExistsError(f"{target} is a file, and a folder is to be made there: give another name")
+        raise FileExistsError(f"{target} is a file, but a folder is to be created there: give another name")
     if target.exists() and any(target.iterdir()) and not overwrite:
-        raise FileExistsError(f"{target} holds files already: give another name, or allow it to be overwritten")
+        raise FileExistsError(f"{target} is not empty: give another name, or allow it to be overwritten")
 
 
-def _beside(target: Path, kind: str) -> Path:
+def _temporary_path(target: Path, kind: str) -> Path:
     return target.with_name(f".{target.name}.clearhead-{secrets.token_hex(4)}.{kind}")
 
 
 def _replace(new: Path, target: Path) -> None:
-    """Put `new` in the place of `target`; the old folder ends up where `new` was."""
+    """Moves `new` to `target`; the old folder ends up where `new` was."""
     if _exchange(new, target):
         return
-    old = _beside(target, "old")
+    old = _temporary_path(target, "old")
     try:
         os.rename(target, old)
         os.rename(new, target)
@@ -105,7 +105,7 @@ def _replace(new: Path, target: Path) -> None:
 
 
 def _exchange(a: Path, b: Path) -> bool:
-    """Let two folders change places in one step; False where the C library, kernel or file system cannot."""
+    """Exchanges two folders atomically; returns False if the C library, kernel or file system cannot."""
     renameat2 = getattr(ctypes.CDLL(None), "renameat2", None) if os.name == "posix" else None
     if renameat2 is None:
         return False
@@ -120,14 +120,14 @@ def _sync_tree(folder: Path) -> None:
                 continue
             mode = path.stat().st_mode
             if mode | readable != mode:
-                path.chmod(mode | readable)  # safetensors makes its files for their owner only
+                path.chmod(mode | readable)  # safetensors creates files readable by the owner only
             _sync(path)
         _sync(Path(root))
 
 
 def _sync(path: Path) -> None:
     if os.name != "posix":
-        return  # Windows syncs neither folders nor files opened to be read
+        return  # Windows cannot sync folders or files opened for reading
     fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)

@@ -1,6 +1,6 @@
-"""`clearhead.json`, the manifest of a folder: what every file must be, so that damage is found and named.
+"""`clearhead.json`, the manifest of a folder: size and SHA-256 of every file, to detect damage.
 
-The hashes carry no key: they find damage, not forgery. Someone who can change a file can write a new manifest.
+The hashes are not signed: they detect damage, not forgery.
 """
 
 from __future__ import annotations
@@ -11,25 +11,26 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from importlib import metadata
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as package_version
 from pathlib import Path
 from typing import Any, TypeVar
 
 from clearhead.files.atomic import write_atomic
-from clearhead.files.safe import MAX_DEPTH, Missing, inside, parse_json, read_bytes, read_json, sha256
+from clearhead.files.safe import MAX_DEPTH, MissingFile, parse_json, read_bytes, read_json, safe_join, sha256
 
 MANIFEST = "clearhead.json"
-MARKER = {"clearhead": {"manifest": MANIFEST}}  # goes into config.json, so that a lost manifest is missed
-MAX_MANIFEST = 2 << 20  # bytes
-TWO_THREADS = 16 << 20  # bytes to hash from which a second thread is worth its start
-READ = {".json", ".safetensors", ".txt", ".model", ".jinja"}  # the endings that somebody opens unasked
+MARKER = {"clearhead": {"manifest": MANIFEST}}  # goes into config.json, so that a missing manifest is detected
+MAX_MANIFEST_BYTES = 2 << 20
+MIN_BYTES_TWO_THREADS = 16 << 20  # prefix this, a second hashing thread costs more than it saves
+LOADED_SUFFIXES = {".json", ".safetensors", ".txt", ".model", ".jinja"}  # files that some program opens by itself
 
 
 T = TypeVar("T")
 
 
-class Damaged(ValueError):
-    """A folder is not what its manifest says; `problems` has the reason for each file, the message for the first 20."""
+class IntegrityError(ValueError):
+    """A folder does not match its manifest; `problems` has a reason per file, the message the first 20."""
 
     def __init__(self, folder: Path, problems: dict[str, str]) -> None:
         super().__init__(folder, problems)
@@ -38,12 +39,12 @@ class Damaged(ValueError):
     def __str__(self) -> str:
         listed = [f"{name!r:.200} {why}" for name, why in sorted(self.problems.items())]
         more = [f"{len(listed) - 20:,} more"] if len(listed) > 20 else []
-        return f"{self.folder} is damaged: {'; '.join(listed[:20] + more)}. Get it anew from where it came from"
+        return f"{self.folder} is damaged: {'; '.join(listed[:20] + more)}. Download or copy the folder again"
 
 
 @dataclass(frozen=True, kw_only=True)
-class File:
-    """What a file must be."""
+class FileEntry:
+    """Size and hash of a file."""
 
     size: int
     sha256: str
@@ -51,126 +52,128 @@ class File:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What a folder must hold, the facts its writer gave, and the version of clearhead that wrote it."""
+    """The files of a folder, the metadata of its writer, and the version of clearhead that wrote it."""
 
     version: str
-    facts: dict[str, Any]
-    files: dict[str, File]
+    metadata: dict[str, Any]
+    files: dict[str, FileEntry]
 
 
-def write_manifest(folder: str | Path, facts: Mapping[str, Any]) -> Manifest:
-    """Write the manifest of everything that is in `folder` now, with `facts`, which must be JSON."""
+def write_manifest(folder: str | Path, metadata: Mapping[str, Any]) -> Manifest:
+    """Writes the manifest of all files in `folder`, with `metadata`, which must be JSON; returns it."""
     folder = Path(folder)
     names = _names(folder)
-    size = sum(inside(folder, name).stat().st_size for name in names)
+    size = sum(safe_join(folder, name).stat().st_size for name in names)
     files = _each(lambda name: _measure(folder / name), names, size)
-    plain = json.loads(json.dumps(dict(facts), allow_nan=False))  # keys that are numbers become text now, not when read
-    manifest = Manifest(version=_version(), facts=plain, files=files)
+    plain = json.loads(json.dumps(dict(metadata), allow_nan=False))  # number keys become strings now, not when read
+    manifest = Manifest(version=_version(), metadata=plain, files=files)
     data = _dump(manifest)
-    if len(data) > MAX_MANIFEST:
+    if len(data) > MAX_MANIFEST_BYTES:
         raise ValueError(
-            f"the manifest of {folder} would have {len(data):,} bytes, over {MAX_MANIFEST:,}: give fewer facts"
+            f"the manifest of {folder} would have {len(data):,} bytes, over {MAX_MANIFEST_BYTES:,}: give less metadata"
         )
     write_atomic(folder / MANIFEST, data)
     return manifest
 
 
 def read_manifest(folder: str | Path) -> Manifest:
-    """The manifest of `folder`, itself unharmed; the files it lists are not looked at."""
+    """Reads the manifest of `folder` and checks its own hash; the files it lists are not read."""
     folder = Path(folder)
     try:
-        data = read_bytes(folder, MANIFEST, max_bytes=MAX_MANIFEST)
+        data = read_bytes(folder, MANIFEST, max_bytes=MAX_MANIFEST_BYTES)
         manifest = _load(parse_json(data, MANIFEST))
-        whole = _dump(manifest) == data
-    except Missing:
-        raise Damaged(folder, {MANIFEST: "is missing"}) from None
+        intact = _dump(manifest) == data
+    except MissingFile:
+        raise IntegrityError(folder, {MANIFEST: "is missing"}) from None
     except ValueError as error:
-        raise Damaged(folder, {MANIFEST: f"cannot be read ({error})"}) from None
-    if not whole:
-        raise Damaged(folder, {MANIFEST: "was changed: its SHA-256 of itself does not fit"})
+        raise IntegrityError(folder, {MANIFEST: f"cannot be read ({error})"}) from None
+    if not intact:
+        raise IntegrityError(folder, {MANIFEST: "was changed: its own SHA-256 does not match"})
     return manifest
 
 
 def verify(folder: str | Path) -> Manifest:
-    """The manifest of `folder`, after every file was read and found to be what it says; else `Damaged`.
+    """Checks every file of `folder` against its manifest and returns the manifest; else raises `IntegrityError`.
 
-    A file that is not listed is damage too if its ending is one of `READ`, because some program would open it
-    unasked; others (a README, what git keeps, anything in a folder whose name begins with a dot) may be added.
+    An unlisted file is an error if its suffix is one of `LOADED_SUFFIXES`, because some program would open it by
+    itself; other files (a README, git's files, anything in a folder whose name begins with a dot) may be added.
     """
     folder = Path(folder)
     manifest = read_manifest(folder)
-    there = set(_names(folder))
-    problems = dict.fromkeys(manifest.files.keys() - there, "is missing")
-    listed = {name: file for name, file in manifest.files.items() if name in there}
-    found = _each(lambda name: _problem(folder, name, listed[name]), listed, sum(file.size for file in listed.values()))
-    problems |= {name: why for name, why in found.items() if why}
-    for name in there - manifest.files.keys():
+    present = set(_names(folder))
+    problems = dict.fromkeys(manifest.files.keys() - present, "is missing")
+    listed = {name: file for name, file in manifest.files.items() if name in present}
+    results = _each(
+        lambda name: _problem(folder, name, listed[name]), listed, sum(file.size for file in listed.values())
+    )
+    problems |= {name: why for name, why in results.items() if why}
+    for name in present - manifest.files.keys():
         hidden = any(part.startswith(".") for part in name.split("/")[:-1])
-        if Path(name).suffix.lower() in READ and not hidden:
+        if Path(name).suffix.lower() in LOADED_SUFFIXES and not hidden:
             problems[name] = "is not listed in the manifest"
     if problems:
-        raise Damaged(folder, problems)
+        raise IntegrityError(folder, problems)
     return manifest
 
 
-def admit(folder: str | Path) -> Manifest | None:
-    """The verified manifest of a model folder, or None for a folder that never had one.
+def verify_if_marked(folder: str | Path) -> Manifest | None:
+    """Returns the verified manifest of a model folder, or None for a folder without one.
 
-    A manifest that is there counts even if `config.json` no longer says so, and one that `config.json` speaks of
-    must be there: no single change takes a folder out of the check.
+    An existing manifest is checked even if `config.json` does not mention it, and one that `config.json` mentions must
+    exist: no single change disables the check.
     """
-    if os.path.lexists(Path(folder) / MANIFEST) or belongs(read_json(folder, "config.json")):
+    if os.path.lexists(Path(folder) / MANIFEST) or is_marked(read_json(folder, "config.json")):
         return verify(folder)
     return None
 
 
-def belongs(config: Mapping[str, Any]) -> bool:
-    """Whether a `config.json` says that a manifest belongs to its folder."""
+def is_marked(config: Mapping[str, Any]) -> bool:
+    """Returns whether a `config.json` says that its folder has a manifest."""
     return "clearhead" in config
 
 
-def _each(work: Callable[[str], T], names: Iterable[str], size: int) -> dict[str, T]:
-    """What `work` gives for each name; two threads share it where there is much to hash, and the GIL is released."""
-    if size < TWO_THREADS:
-        return {name: work(name) for name in names}
+def _each(function: Callable[[str], T], names: Iterable[str], size: int) -> dict[str, T]:
+    """Maps each name to `function(name)`, in two threads if there is much to hash (hashing releases the GIL)."""
+    if size < MIN_BYTES_TWO_THREADS:
+        return {name: function(name) for name in names}
     with ThreadPoolExecutor(2) as pool:
-        return dict(zip(names, pool.map(work, names), strict=True))
+        return dict(zip(names, pool.map(function, names), strict=True))
 
 
-def _measure(path: Path) -> File:
-    return File(size=path.stat().st_size, sha256=sha256(path))
+def _measure(path: Path) -> FileEntry:
+    return FileEntry(size=path.stat().st_size, sha256=sha256(path))
 
 
-def _problem(folder: Path, name: str, file: File) -> str | None:
+def _problem(folder: Path, name: str, file: FileEntry) -> str | None:
     try:
-        path = inside(folder, name)
+        path = safe_join(folder, name)
     except ValueError as error:
         return f"cannot be read ({error})"
     if (size := path.stat().st_size) != file.size:
-        return f"has {size:,} bytes where {file.size:,} are due"
-    return None if sha256(path) == file.sha256 else "was changed: its SHA-256 is another"
+        return f"has {size:,} bytes instead of {file.size:,}"
+    return None if sha256(path) == file.sha256 else "was changed: its SHA-256 differs"
 
 
 def _names(folder: Path) -> list[str]:
-    """Every file below `folder` but the manifest, by its relative name; links to folders are not followed."""
+    """Lists every file below `folder` except the manifest, by relative name; links to folders are not followed."""
     names: list[str] = []
-    todo = [""]
-    while todo:
-        below = todo.pop()
-        if below.count("/") > MAX_DEPTH:
-            raise ValueError(f"{folder} has folders in folders beyond {MAX_DEPTH} levels")
-        for entry in os.scandir(folder / below):
+    pending = [""]
+    while pending:
+        prefix = pending.pop()
+        if prefix.count("/") > MAX_DEPTH:
+            raise ValueError(f"{folder} has folders nested deeper than {MAX_DEPTH} levels")
+        for entry in os.scandir(folder / prefix):
             if entry.is_dir(follow_symlinks=False):
-                todo.append(f"{below}{entry.name}/")
+                pending.append(f"{prefix}{entry.name}/")
             else:
-                names.append(f"{below}{entry.name}")
+                names.append(f"{prefix}{entry.name}")
     return sorted(name for name in names if name != MANIFEST)
 
 
 def _dump(manifest: Manifest) -> bytes:
-    """The one text of a manifest, with the SHA-256 of the same text without that line."""
+    """Serializes a manifest canonically, with the SHA-256 of the same text without that line."""
     files = {name: vars(file) for name, file in manifest.files.items()}
-    body: dict[str, Any] = {"version": manifest.version, "facts": manifest.facts, "files": files}
+    body: dict[str, Any] = {"version": manifest.version, "facts": manifest.metadata, "files": files}
     body["sha256"] = hashlib.sha256(_canonical(body)).hexdigest()
     return _canonical(body)
 
@@ -182,21 +185,21 @@ def _canonical(value: dict[str, Any]) -> bytes:
 def _load(value: dict[str, Any]) -> Manifest:
     match value:
         case {"version": str(version), "facts": dict(facts), "files": dict(files)}:
-            return Manifest(version=version, facts=facts, files={name: _file(v) for name, v in files.items()})
+            return Manifest(version=version, metadata=facts, files={name: _file(v) for name, v in files.items()})
         case _:
             raise ValueError("it must have version, facts and files")
 
 
-def _file(value: Any) -> File:
+def _file(value: Any) -> FileEntry:
     match value:
         case {"size": int(size), "sha256": str(digest)}:
-            return File(size=size, sha256=digest)
+            return FileEntry(size=size, sha256=digest)
         case _:
             raise ValueError(f"{value!r:.100} is not the size and SHA-256 of a file")
 
 
 def _version() -> str:
     try:
-        return metadata.version("clearhead")
-    except metadata.PackageNotFoundError:  # run from its source, not installed
+        return package_version("clearhead")
+    except PackageNotFoundError:  # run from source, not installed
         return "unknown"

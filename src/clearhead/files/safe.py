@@ -1,6 +1,6 @@
-"""Reading folders that others made: no name leads outside, no file is read without a limit.
+"""Safe reading of untrusted folders: no name leads outside the folder, and no file is read without a size limit.
 
-The folder is taken as it stands; someone who changes it while it is read is not what these checks are for.
+The checks do not protect against changes to the folder while it is read.
 """
 
 from __future__ import annotations
@@ -14,24 +14,26 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, NoReturn
 
-MAX_JSON = 4 << 20  # bytes
+MAX_JSON_BYTES = 4 << 20
 MAX_DEPTH = 64
 
-_NO_BRACKETS = re.compile(rb'(?:"(?:[^"\\]++|\\.)*+"?|[^"\[\]{}]++)++', re.DOTALL)  # whole strings, brackets and all
-_XET = re.compile(r"[0-9a-f]{64}")
+_NO_BRACKETS = re.compile(
+    rb'(?:"(?:[^"\\]++|\\.)*+"?|[^"\[\]{}]++)++', re.DOTALL
+)  # matches complete strings, brackets included
+_BLOB_NAME = re.compile(r"[0-9a-f]{64}")
 
 
-class Missing(ValueError):
+class MissingFile(ValueError):
     """There is no such file in the folder."""
 
 
-def inside(folder: str | Path, name: str) -> Path:
-    """The path of the regular file `name` in `folder`; ValueError for any name that could mean something else.
+def safe_join(folder: str | Path, name: str) -> Path:
+    """Returns the path of the regular file `name` in `folder`; raises ValueError for unsafe names.
 
-    Refused are absolute names, `..`, NUL, backslashes, links that lead out of the folder, and what is no regular
-    file (a pipe, a device, a folder); a file that is not there is `Missing`. The one way out is the Hugging Face
-    cache, whose snapshots are links: from `models--x--y/snapshots/REVISION` to a file in `models--x--y/blobs`, or
-    in the cache's shared store of blobs (`blobs/ab/ab...` beside the repositories).
+    Refused are absolute names, `..`, NUL, backslashes, links that lead out of the folder, and anything but regular
+    files (pipes, devices, folders); a file that does not exist raises `MissingFile`. The only links allowed out of the
+    folder are those of the Hugging Face cache: from `models--x--y/snapshots/REVISION` to a file in
+    `models--x--y/blobs`, or in the cache's shared blob store (`blobs/ab/ab...` next to the repositories).
     """
     folder = Path(folder)
     refused = f"{name!r:.200} in {folder} is refused: "
@@ -43,58 +45,60 @@ def inside(folder: str | Path, name: str) -> Path:
         root = folder.resolve(strict=True)
         real = path.resolve(strict=True)
     except FileNotFoundError:
-        raise Missing(f"{name!r:.200} is missing from {folder}") from None
-    except (OSError, RuntimeError, UnicodeError) as error:  # too long, a loop of links, no encoding
+        raise MissingFile(f"{name!r:.200} is missing from {folder}") from None
+    except (OSError, RuntimeError, UnicodeError) as error:  # too long, a link loop, not encodable
         raise ValueError(f"{refused}{error!s:.200}") from None
-    if not real.is_relative_to(root) and not _cached(root, real):
+    if not real.is_relative_to(root) and not _is_cache_blob(root, real):
         raise ValueError(refused + "it is a link that leads out of the folder; put the file itself there")
     if not stat.S_ISREG(real.stat().st_mode):
         raise ValueError(refused + "it is not a regular file")
     return path
 
 
-def _cached(root: Path, real: Path) -> bool:
-    """Whether `real` is a blob that the Hugging Face cache keeps for the snapshot `root`."""
+def _is_cache_blob(root: Path, real: Path) -> bool:
+    """Returns whether `real` is a blob of the Hugging Face cache for the snapshot `root`."""
     repository = root.parent.parent
     if root.parent.name != "snapshots" or not repository.name.startswith("models--"):
         return False
     shared = repository.parent / "blobs" / real.name[:2]
-    return real.parent == repository / "blobs" or (real.parent == shared and _XET.fullmatch(real.name) is not None)
+    return real.parent == repository / "blobs" or (
+        real.parent == shared and _BLOB_NAME.fullmatch(real.name) is not None
+    )
 
 
-def read_json(folder: str | Path, name: str, *, max_bytes: int = MAX_JSON) -> dict[str, Any]:
-    """The JSON object in a file of `folder`, within limits; every fault is a ValueError that names the file.
+def read_json(folder: str | Path, name: str, *, max_bytes: int = MAX_JSON_BYTES) -> dict[str, Any]:
+    """Reads the JSON object in a file of `folder`; every problem is a ValueError that names the file.
 
-    Refused besides bad JSON: more than `max_bytes`, nesting beyond `MAX_DEPTH`, keys given twice, a byte order
-    mark, integers beyond Python's 4300 digits, and NaN, Infinity or a number that overflows to it. JSON has no
+    Refused besides invalid JSON: more than `max_bytes`, nesting deeper than `MAX_DEPTH`, duplicate keys, a byte order
+    mark, integers beyond Python's 4300 digits, and NaN, Infinity or numbers that overflow to it. JSON has no
     infinities; transformers 4 wrote them bare, transformers 5 writes `{"__float__": "Infinity"}`.
     """
     data = read_bytes(folder, name, max_bytes=max_bytes)
-    return parse_json(data, str(Path(folder) / name), max_values=max(max_bytes, MAX_JSON) // 4)
+    return parse_json(data, str(Path(folder) / name), max_values=max(max_bytes, MAX_JSON_BYTES) // 4)
 
 
-def read_bytes(folder: str | Path, name: str, *, max_bytes: int = MAX_JSON) -> bytes:
-    """What is in a file of `folder`, unless it is larger than `max_bytes`."""
-    path = inside(folder, name)
+def read_bytes(folder: str | Path, name: str, *, max_bytes: int = MAX_JSON_BYTES) -> bytes:
+    """Reads a file of `folder`; raises ValueError if it is larger than `max_bytes`."""
+    path = safe_join(folder, name)
     size = path.stat().st_size
     if size > max_bytes:
-        raise ValueError(f"{path} has {size:,} bytes: more than the {max_bytes:,} that such a file may have")
+        raise ValueError(f"{path} has {size:,} bytes: more than the {max_bytes:,} allowed")
     return path.read_bytes()
 
 
 def read_config(folder: str | Path) -> dict[str, Any]:
-    """`config.json` of a model folder; refused if it asks for code of its own (`auto_map`)."""
+    """Reads `config.json` of a model folder; refuses one that asks to run its own code (`auto_map`)."""
     config = read_json(folder, "config.json")
     if "auto_map" in config:
         raise ValueError(
-            f"{Path(folder) / 'config.json'} has an auto_map: the model wants to run Python code that comes with it, "
-            "which clearhead never does; use a model of a built-in family"
+            f"{Path(folder) / 'config.json'} has an auto_map: the model needs Python code from its folder, "
+            "which clearhead never runs; use a model of a built-in family"
         )
     return config
 
 
-def parse_json(data: bytes, source: str, *, max_values: int = MAX_JSON // 4) -> dict[str, Any]:
-    """The JSON object in `data`, as strictly as `read_json`; `source` is what the errors name."""
+def parse_json(data: bytes, source: str, *, max_values: int = MAX_JSON_BYTES // 4) -> dict[str, Any]:
+    """Parses a JSON object as strictly as `read_json`; errors name `source`."""
     try:
         _check_cost(data, max_values)
         value = json.loads(
@@ -103,14 +107,14 @@ def parse_json(data: bytes, source: str, *, max_values: int = MAX_JSON // 4) -> 
     except UnicodeDecodeError as error:
         raise ValueError(f"{source} is not UTF-8: {error.reason} at byte {error.start}") from None
     except ValueError as error:
-        raise ValueError(f"{source} is not JSON that can be read: {error}") from None
+        raise ValueError(f"{source} is not valid JSON: {error}") from None
     if not isinstance(value, dict):
         raise ValueError(f"{source} holds {type(value).__name__}, not an object: it must be {{...}}")
     return value
 
 
 def _check_cost(data: bytes, max_values: int) -> None:
-    """Refuse what would exhaust the memory or the stack of the parser, before it runs."""
+    """Refuses data that would exhaust the memory or the stack of the parser."""
     if sum(data.count(mark) for mark in (b",", b":", b"[", b"{")) > max_values:
         raise ValueError(f"it holds more than {max_values:,} values")
     brackets = _NO_BRACKETS.sub(b"", data)
@@ -119,12 +123,12 @@ def _check_cost(data: bytes, max_values: int) -> None:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in result:
             raise ValueError(f"the key {key!r:.100} is given twice")
-        found[key] = value
-    return found
+        result[key] = value
+    return result
 
 
 def _no_constant(text: str) -> NoReturn:
@@ -134,11 +138,11 @@ def _no_constant(text: str) -> NoReturn:
 def _finite(text: str) -> float:
     value = float(text)
     if math.isinf(value):
-        raise ValueError(f"{text:.40} is beyond what a number can hold")
+        raise ValueError(f"{text:.40} is too large for a float")
     return value
 
 
 def sha256(path: str | Path) -> str:
-    """The SHA-256 of a file, read as a stream."""
+    """Returns the SHA-256 of a file, read as a stream."""
     with Path(path).open("rb", buffering=0) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

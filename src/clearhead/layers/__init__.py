@@ -1,12 +1,20 @@
-"""The bricks between the tokens and the model: positions, norms, layers of each kind, embeddings, blocks, pooling."""
+"""Layers: embeddings, positions, norms, feed-forward and recurrent layers, Transformer blocks, pooling, losses."""
 
-from clearhead.layers.blocks import Around, Block
+from clearhead.layers.blocks import Block, BlockContext
 from clearhead.layers.embeddings import Embedding
-from clearhead.layers.feedforward import ACTIVATIONS, FeedForward, Gated
-from clearhead.layers.loss import word_loss
+from clearhead.layers.feedforward import ACTIVATIONS, FeedForward, GatedFeedForward
+from clearhead.layers.loss import linear_cross_entropy
 from clearhead.layers.norms import NORMS, make_norm
 from clearhead.layers.pooling import POOLINGS
-from clearhead.layers.positions import ALiBi, Learned, Rotary, Sinusoidal, Stretch, T5Relative, Turn
+from clearhead.layers.positions import (
+    ALiBi,
+    LearnedPositions,
+    RopeScaling,
+    Rotary,
+    Rotation,
+    SinusoidalPositions,
+    T5Relative,
+)
 from clearhead.layers.recurrent import Recurrent
 
 __all__ = [
@@ -14,18 +22,18 @@ __all__ = [
     "NORMS",
     "POOLINGS",
     "ALiBi",
-    "Around",
     "Block",
+    "BlockContext",
     "Embedding",
     "FeedForward",
-    "Gated",
-    "Learned",
+    "GatedFeedForward",
+    "LearnedPositions",
     "Recurrent",
+    "RopeScaling",
     "Rotary",
-    "Sinusoidal",
-    "Stretch",
+    "Rotation",
+    "SinusoidalPositions",
     "T5Relative",
-    "Turn",
+    "linear_cross_entropy",
     "make_norm",
-    "word_loss",
 ]

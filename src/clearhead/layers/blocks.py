@@ -1,4 +1,4 @@
-"""Blocks: attention and a feed-forward layer, each in a residual connection with a norm (Vaswani et al. 2017, 3.1)."""
+"""Transformer blocks: attention and feed-forward, each with a residual connection and a norm (Vaswani et al. 2017)."""
 
 from __future__ import annotations
 
@@ -8,31 +8,32 @@ from typing import Any
 from torch import Tensor, nn
 
 from clearhead.attention import Bias, Layout, Mask, MultiHead
-from clearhead.attention.cache import Store
-from clearhead.attention.multihead import Rotate
+from clearhead.attention.hooks import is_observed
+from clearhead.attention.kv_cache import KeyValueStore
+from clearhead.attention.multihead import RotateFn
 from clearhead.layers.dropout import Dropout
 
 
 @dataclass(frozen=True, eq=False)
-class Around:
-    """What the blocks of a stack share in one call: who may see whom, the encoder's output, the caches."""
+class BlockContext:
+    """The arguments that the blocks of a stack share in one call: layout, mask, encoder output, caches."""
 
     layout: Layout
     mask: Mask | None = None
-    rotate: Rotate | None = None
+    rotate: RotateFn | None = None
     bias: Bias | None = None
-    memory: Tensor | None = None  # (M, D), what a decoder's cross-attention reads
+    memory: Tensor | None = None  # (M, D), the encoder output that cross-attention reads
     memory_layout: Layout | None = None
     memory_bias: Bias | None = None
-    cache: Store | None = None
-    memory_cache: Store | None = None
+    cache: KeyValueStore | None = None
+    memory_cache: KeyValueStore | None = None
 
 
 class Block(nn.Module):
-    """One layer of an encoder; of a decoder, where `cross` attention is given.
+    """One Transformer layer: self-attention, cross-attention (if `cross` is given) and feed-forward.
 
-    Each part is x + part(norm(x)) where `norm_first` (pre-norm), norm(x + part(x)) otherwise (post-norm, 2017). A part
-    takes `add`, what its result is added to.
+    Each sublayer computes x + sublayer(norm(x)) if `norm_first` (pre-norm), else norm(x + sublayer(x)) (post-norm).
+    A sublayer takes `add`, the tensor its result is added to.
     """
 
     def __init__(
@@ -47,39 +48,41 @@ class Block(nn.Module):
     ) -> None:
         super().__init__()
         if len(norms) != (2 if cross is None else 3):
-            raise ValueError(f"{len(norms)} norms: a block needs one for each of its {2 if cross is None else 3} parts")
+            raise ValueError(
+                f"{len(norms)} norms: a block needs one for each of its {2 if cross is None else 3} sublayers"
+            )
         self.attention, self.attention_norm = attention, norms[0]
         self.cross, self.cross_norm = cross, norms[1] if cross is not None else None
         self.feedforward, self.feedforward_norm = feedforward, norms[-1]
         self.norm_first = norm_first
         self.dropout = Dropout(dropout)
 
-    def forward(self, x: Tensor, around: Around, layer: int = 0) -> Tensor:
+    def forward(self, x: Tensor, context: BlockContext, layer: int = 0) -> Tensor:
         """(N, D) to (N, D)."""
         h = self.attention_norm(x) if self.norm_first else x
-        x = self._onto(
-            x, self.attention, h, around.layout,
-            mask=around.mask, rotate=around.rotate, bias=around.bias, cache=around.cache, layer=layer,
+        x = self._add(
+            x, self.attention, h, context.layout,
+            mask=context.mask, rotate=context.rotate, bias=context.bias, cache=context.cache, layer=layer,
         )  # fmt: skip
         x = x if self.norm_first else self.attention_norm(x)
 
         if self.cross is not None and self.cross_norm is not None:
-            if around.memory is None:
-                raise ValueError("a block with cross-attention needs `memory`, the encoder's output, and its layout")
+            if context.memory is None:
+                raise ValueError("a block with cross-attention needs `memory`, the encoder output, and its layout")
             h = self.cross_norm(x) if self.norm_first else x
-            x = self._onto(
-                x, self.cross, h, around.layout,
-                context=around.memory, context_layout=around.memory_layout, bias=around.memory_bias,
-                cache=around.memory_cache, layer=layer,
+            x = self._add(
+                x, self.cross, h, context.layout,
+                context=context.memory, context_layout=context.memory_layout, bias=context.memory_bias,
+                cache=context.memory_cache, layer=layer,
             )  # fmt: skip
             x = x if self.norm_first else self.cross_norm(x)
 
         h = self.feedforward_norm(x) if self.norm_first else x
-        x = self._onto(x, self.feedforward, h)
+        x = self._add(x, self.feedforward, h)
         return x if self.norm_first else self.feedforward_norm(x)
 
-    def _onto(self, x: Tensor, part: nn.Module, *args: Any, **options: Any) -> Tensor:
-        """X + dropout(part(...)); where there is no dropout and nobody watches, the part adds it in its last pass."""
-        if part._forward_hooks or (self.training and self.dropout.p > 0):
-            return x + self.dropout(part(*args, **options))
-        return part(*args, **options, add=x)
+    def _add(self, x: Tensor, sublayer: nn.Module, *args: Any, **options: Any) -> Tensor:
+        """Returns x + dropout(sublayer(...)); without dropout and hooks, the sublayer fuses the addition."""
+        if is_observed(sublayer) or (self.training and self.dropout.p > 0):
+            return x + self.dropout(sublayer(*args, **options))
+        return sublayer(*args, **options, add=x)

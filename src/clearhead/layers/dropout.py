@@ -1,4 +1,4 @@
-"""Dropout (Srivastava et al. 2014): while training, each number is 0 with probability p, the others grow to make up."""
+"""Dropout (Srivastava et al. 2014): in training, zeroes each value with probability p and scales the rest up."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from clearhead.attention import drops
+from clearhead.attention import dropout_mask
 
 
 class Dropout(nn.Dropout):
-    """`nn.Dropout`, whose random bits cost a CPU a tenth. They follow from torch's own seed."""
+    """`nn.Dropout` with random bits that cost a tenth on a CPU. They follow torch's seed."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """The same shape; in evaluation, the input itself."""
+        """Applies dropout in training; returns the input itself in evaluation."""
         if not self.training or self.p == 0.0:
             return input
         if input.device.type != "cpu" or torch.compiler.is_compiling() or self.p == 1.0:
             return F.dropout(input, self.p)
-        return _Dropout.apply(input, self.p)  # type: ignore[no-any-return]
+        return _DropoutFunction.apply(input, self.p)  # type: ignore[no-any-return]
 
 
-class _Dropout(torch.autograd.Function):
+class _DropoutFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, p: float) -> Tensor:
-        kept = drops.draw(x.shape, p, int(torch.randint(2**62, ())), x)
-        ctx.save_for_backward(kept)
-        ctx.growth = drops.growth(p)
-        return (x * ctx.growth).mul_(kept)
+        keep = dropout_mask.keep_mask(x.shape, p, int(torch.randint(2**62, ())), x)
+        ctx.save_for_backward(keep)
+        ctx.scale = dropout_mask.keep_scale(p)
+        return (x * ctx.scale).mul_(keep)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
-        (kept,) = ctx.saved_tensors
-        return (grad * ctx.growth).mul_(kept), None
+        (keep,) = ctx.saved_tensors
+        return (grad * ctx.scale).mul_(keep), None

@@ -1,4 +1,4 @@
-"""Embeddings: token ids to vectors, with positions and segments added where the model has them."""
+"""Embeddings: token ids to vectors, plus positions and segments if the model has them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from clearhead.layers.dropout import Dropout
 
 
 class Embedding(nn.Module):
-    """Tokens, plus positions, plus segments; then a norm and dropout (Devlin et al. 2019, figure 2).
+    """Sum of token, position and segment embeddings, then a norm and dropout (Devlin et al. 2019, figure 2).
 
-    `positions` is a brick that gives (N, D) for a layout, or None where order enters elsewhere; `widen` brings narrow
-    token vectors to the model's width (Lan et al. 2020, section 3.1).
+    `positions` maps a layout to (N, D); None if positions enter elsewhere. `projection` maps narrow token vectors to
+    the model's width (Lan et al. 2020, section 3.1).
     """
 
     def __init__(
@@ -26,8 +26,8 @@ class Embedding(nn.Module):
         segments: nn.Embedding | None = None,
         norm: nn.Module | None = None,
         dropout: float = 0.0,
-        scaled: bool = False,
-        widen: nn.Linear | None = None,
+        scale: bool = False,
+        projection: nn.Linear | None = None,
     ) -> None:
         super().__init__()
         self.tokens = tokens
@@ -35,23 +35,23 @@ class Embedding(nn.Module):
         self.segments = segments
         self.norm = norm
         self.dropout = Dropout(dropout)
-        self.scale = math.sqrt(tokens.embedding_dim) if scaled else 1.0  # Vaswani et al. 2017, section 3.4
-        self.widen = widen
+        self.scale = math.sqrt(tokens.embedding_dim) if scale else 1.0  # Vaswani et al. 2017, section 3.4
+        self.projection = projection
 
     def forward(self, ids: Tensor, layout: Layout, segments: Tensor | None = None) -> Tensor:
-        """Ids (N,) and, where the model has them, segment ids (N,) to (N, D)."""
+        """Maps token ids (N,), and segment ids (N,) if the model has segments, to (N, D)."""
         if ids.shape[0] != layout.num_tokens:
             raise ValueError(f"{ids.shape[0]} token ids, but the layout holds {layout.num_tokens} tokens")
         x = self.tokens(ids)
         if self.scale != 1.0:
             x = x * self.scale
         if self.positions is not None:
-            x = x + self.positions(layout).to(x.dtype)  # computed ones are float32 whatever the model is
+            x = x + self.positions(layout).to(x.dtype)  # computed positions are always float32
         if self.segments is not None:
             x = x + (self.segments.weight[0] if segments is None else self.segments(segments))
         elif segments is not None:
-            raise ValueError("segments were given, but this model has no segment embeddings")
+            raise ValueError("segments were given, but this model has no segment embeddings: leave them out")
         if self.norm is not None:
             x = self.norm(x)
         x = self.dropout(x)
-        return x if self.widen is None else self.widen(x)
+        return x if self.projection is None else self.projection(x)

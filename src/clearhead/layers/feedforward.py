@@ -1,10 +1,10 @@
-"""Feed-forward layers: what each token does on its own between attentions (Vaswani et al. 2017, section 3.3)."""
+"""Position-wise feed-forward layers (Vaswani et al. 2017, section 3.3)."""
 
 from __future__ import annotations
 
 from torch import Tensor, nn
 
-from clearhead.attention.project import ACTIVATIONS, project
+from clearhead.attention.fused_linear import ACTIVATIONS, linear
 from clearhead.layers.dropout import Dropout
 
 
@@ -15,36 +15,36 @@ def _check(activation: str) -> str:
 
 
 class FeedForward(nn.Module):
-    """Up, activate, down."""
+    """Two linear layers with an activation between them."""
 
     def __init__(
-        self, width: int, hidden: int, *, activation: str = "relu", bias: bool = True, dropout: float = 0.0
+        self, width: int, ffn_dim: int, *, activation: str = "relu", bias: bool = True, dropout: float = 0.0
     ) -> None:
         super().__init__()
-        self.up = nn.Linear(width, hidden, bias=bias)
-        self.down = nn.Linear(hidden, width, bias=bias)
+        self.up = nn.Linear(width, ffn_dim, bias=bias)
+        self.down = nn.Linear(ffn_dim, width, bias=bias)
         self.dropout = Dropout(dropout)
         self.activation = _check(activation)
 
     def forward(self, x: Tensor, add: Tensor | None = None) -> Tensor:
-        """(N, D) to (N, D), plus `add`."""
-        return project(self.down, self.dropout(project(self.up, x, activation=self.activation)), add=add)
+        """Maps (N, D) to (N, D), plus `add`."""
+        return linear(self.down, self.dropout(linear(self.up, x, activation=self.activation)), add=add)
 
 
-class Gated(nn.Module):
-    """Up, times an activated gate, down (Shazeer 2020)."""
+class GatedFeedForward(nn.Module):
+    """Feed-forward layer with a gated linear unit (Shazeer 2020)."""
 
     def __init__(
-        self, width: int, hidden: int, *, activation: str = "silu", bias: bool = False, dropout: float = 0.0
+        self, width: int, ffn_dim: int, *, activation: str = "silu", bias: bool = False, dropout: float = 0.0
     ) -> None:
         super().__init__()
-        self.gate = nn.Linear(width, hidden, bias=bias)
-        self.up = nn.Linear(width, hidden, bias=bias)
-        self.down = nn.Linear(hidden, width, bias=bias)
+        self.gate = nn.Linear(width, ffn_dim, bias=bias)
+        self.up = nn.Linear(width, ffn_dim, bias=bias)
+        self.down = nn.Linear(ffn_dim, width, bias=bias)
         self.dropout = Dropout(dropout)
         self.activation = _check(activation)
 
     def forward(self, x: Tensor, add: Tensor | None = None) -> Tensor:
-        """(N, D) to (N, D), plus `add`."""
-        hidden = project(self.gate, x, activation=self.activation) * project(self.up, x)
-        return project(self.down, self.dropout(hidden), add=add)
+        """Maps (N, D) to (N, D), plus `add`."""
+        hidden = linear(self.gate, x, activation=self.activation) * linear(self.up, x)
+        return linear(self.down, self.dropout(hidden), add=add)

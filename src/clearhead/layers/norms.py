@@ -1,4 +1,4 @@
-"""Norms: keep the values of a token in range, by its own mean and spread or by its size alone."""
+"""Normalization layers: layer norm and RMS norm."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NORMS: dict[str, Callable[..., nn.Module]] = {
 
 
 def make_norm(name: str, width: int, eps: float, *, bias: bool = True) -> nn.Module:
-    """A norm over tokens of this width; an RMS norm has no bias anyway."""
+    """Returns a norm over vectors of this width; `bias` applies to layer norm only."""
     if name not in NORMS:
         raise ValueError(f"there is no norm {name!r}: choose {', '.join(NORMS)}")
     return NORMS[name](width, eps=eps, **({"bias": bias} if name == "layer" else {}))

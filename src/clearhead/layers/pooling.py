@@ -1,4 +1,4 @@
-"""Pooling: one vector per sequence from the vectors of its tokens. A sequence without tokens gives zeros."""
+"""Pooling: one vector per sequence from its token vectors. An empty sequence gives zeros."""
 
 from __future__ import annotations
 
@@ -11,57 +11,57 @@ from clearhead.attention import Layout
 
 
 def first(x: Tensor, layout: Layout) -> Tensor:
-    """The first token of each sequence, (B, D)."""
-    return _at(x, layout, layout.offsets[:-1])
+    """Returns the first token of each sequence, (B, D)."""
+    return _select(x, layout, layout.offsets[:-1])
 
 
 def last(x: Tensor, layout: Layout) -> Tensor:
-    """The last token of each sequence, (B, D)."""
-    return _at(x, layout, layout.offsets[1:] - 1)
+    """Returns the last token of each sequence, (B, D)."""
+    return _select(x, layout, layout.offsets[1:] - 1)
 
 
-def ends(x: Tensor, layout: Layout) -> Tensor:
-    """What a bidirectional net has read to the end, (B, D): half of the last token, then half of the first."""
+def bidirectional_last(x: Tensor, layout: Layout) -> Tensor:
+    """Returns the final states of both directions, (B, D): half of the last token, then half of the first."""
     if x.shape[1] % 2:
-        raise ValueError(f"vectors of width {x.shape[1]} have no two halves: 'ends' is for bidirectional nets")
+        raise ValueError(f"vectors of width {x.shape[1]} cannot be halved: 'ends' pooling is for bidirectional nets")
     half = x.shape[1] // 2
     return torch.cat([last(x[:, :half], layout), first(x[:, half:], layout)], 1)
 
 
-def _at(x: Tensor, layout: Layout, rows: Tensor) -> Tensor:
+def _select(x: Tensor, layout: Layout, rows: Tensor) -> Tensor:
     rows = rows.clamp(0, max(x.shape[0] - 1, 0))
-    taken = x.index_select(0, rows) if x.shape[0] else x.new_zeros(layout.num_sequences, x.shape[1]) + x.sum()
-    return taken.masked_fill((layout.lengths == 0).unsqueeze(1), 0.0)
+    selected = x.index_select(0, rows) if x.shape[0] else x.new_zeros(layout.num_sequences, x.shape[1]) + x.sum()
+    return selected.masked_fill((layout.lengths == 0).unsqueeze(1), 0.0)
 
 
 def mean(x: Tensor, layout: Layout) -> Tensor:
-    """The average of each sequence's tokens, (B, D)."""
+    """Returns the mean of each sequence's tokens, (B, D)."""
     total = x.new_zeros(layout.num_sequences, x.shape[1], dtype=torch.promote_types(x.dtype, torch.float32))
     total = total.index_add(0, layout.sequence_ids, x.to(total.dtype))
     return (total / layout.lengths.clamp_min(1).unsqueeze(1)).to(x.dtype)
 
 
-def largest(x: Tensor, layout: Layout) -> Tensor:
-    """The largest value of each coordinate, (B, D)."""
+def max_pool(x: Tensor, layout: Layout) -> Tensor:
+    """Returns the maximum over each sequence's tokens, (B, D)."""
     return _extreme(x, layout, "amax")
 
 
-def smallest(x: Tensor, layout: Layout) -> Tensor:
-    """The smallest value of each coordinate, (B, D)."""
+def min_pool(x: Tensor, layout: Layout) -> Tensor:
+    """Returns the minimum over each sequence's tokens, (B, D)."""
     return _extreme(x, layout, "amin")
 
 
-def _extreme(x: Tensor, layout: Layout, how: str) -> Tensor:
+def _extreme(x: Tensor, layout: Layout, reduce: str) -> Tensor:
     empty = x.new_zeros(layout.num_sequences, x.shape[1])
     ids = layout.sequence_ids.unsqueeze(1).expand_as(x)
-    return empty.scatter_reduce(0, ids, x, reduce=how, include_self=False)
+    return empty.scatter_reduce(0, ids, x, reduce=reduce, include_self=False)
 
 
 POOLINGS: dict[str, Callable[[Tensor, Layout], Tensor]] = {
     "first": first,
     "last": last,
-    "ends": ends,
+    "ends": bidirectional_last,
     "mean": mean,
-    "max": largest,
-    "min": smallest,
+    "max": max_pool,
+    "min": min_pool,
 }

@@ -1,4 +1,4 @@
-"""Recurrent layers over ragged batches: a state that is carried from token to token, without a padded step."""
+"""Recurrent layers (RNN, LSTM, GRU) over ragged batches, without padding."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from torch.nn.utils.rnn import PackedSequence
 
 from clearhead.attention import Layout
 
-Kind = Literal["rnn", "lstm", "gru"]
+CellKind = Literal["rnn", "lstm", "gru"]
 
 States = tuple[Tensor, ...]
-"""What is carried: the states (B, L, D), one for each layer and direction; for an LSTM, its cells (B, L, D) too."""
+"""The hidden states (B, L, D), one per layer and direction; for an LSTM, the cell states (B, L, D) too."""
 
-NETS: dict[Kind, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
+NETS: dict[CellKind, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
 
 
 class Recurrent(nn.Module):
     """Layers of an RNN (Elman 1990), an LSTM (Hochreiter and Schmidhuber 1997) or a GRU (Cho et al. 2014).
 
-    With `bidirectional`, a second net reads from the end, and the two outputs stand side by side, (N, 2 D). Dropout is
-    between the layers. Inside autocast the matrix products run in its dtype; what is carried stays as it is.
+    With `bidirectional`, a second net reads from the end, and both outputs are concatenated, (N, 2 D). Dropout applies
+    between layers. Inside autocast the matrix products run in its dtype; the states keep theirs.
     """
 
     def __init__(
         self,
-        kind: Kind,
+        kind: CellKind,
         input_width: int,
         width: int,
         num_layers: int = 1,
@@ -41,83 +41,83 @@ class Recurrent(nn.Module):
         super().__init__()
         if kind not in NETS:
             raise ValueError(f"there is no recurrent net {kind!r}: choose {', '.join(NETS)}")
-        self.kind: Kind = kind
+        self.kind: CellKind = kind
         between = dropout if num_layers > 1 else 0.0
         self.net = NETS[kind](input_width, width, num_layers, dropout=between, bidirectional=bidirectional)
 
     @property
     def output_width(self) -> int:
-        """The width of what comes out."""
+        """The width of the output."""
         return self.net.hidden_size * (2 if self.net.bidirectional else 1)
 
     def forward(self, x: Tensor, layout: Layout, states: States | None = None) -> tuple[Tensor, States]:
-        """Tokens (N, input width), from zeros or from `states`, to the output (N, D or 2 D) and the last states."""
-        steps = Steps.of(layout)
+        """Maps tokens (N, input width) and `states` (None: zeros) to the output (N, D or 2 D) and the final states."""
+        steps = PackedOrder.of(layout)
         states = self.zeros(layout.num_sequences) if states is None else states
         if not layout.num_tokens:
-            return self._nothing(x), states
+            return self._empty_output(x), states
         running = int(steps.alive[0])
         dtype = self._weights[0][0].dtype
         ordered = [s.to(dtype).index_select(0, steps.order) for s in states]  # (B, L, D), longest sequence first
-        first = [s[:running].transpose(0, 1).contiguous() for s in ordered]  # (L, B', D), as torch has them
+        first = [s[:running].transpose(0, 1).contiguous() for s in ordered]  # (L, B', D), torch's order
         packed = PackedSequence(reorder(x.to(dtype), steps.rows, steps.back), steps.alive)
         out, last = self.net(packed, tuple(first) if self.kind == "lstm" else first[0])
-        ended = (s.transpose(0, 1) for s in (last if self.kind == "lstm" else (last,)))
-        whole = (torch.cat([new, old[running:]]) for new, old in zip(ended, ordered, strict=True))
-        return reorder(out.data, steps.back, steps.rows), tuple(s.index_select(0, steps.rank) for s in whole)
+        final = (s.transpose(0, 1) for s in (last if self.kind == "lstm" else (last,)))
+        merged = (torch.cat([new, old[running:]]) for new, old in zip(final, ordered, strict=True))
+        return reorder(out.data, steps.back, steps.rows), tuple(s.index_select(0, steps.rank) for s in merged)
 
     def zeros(self, count: int) -> States:
-        """The states of `count` sequences before their first token."""
+        """Returns the initial states of `count` sequences."""
         layers = self.net.num_layers * (2 if self.net.bidirectional else 1)
-        like = self._weights[0][0]  # perhaps only a part of it: a sharded model asks before it gathers this layer
+        like = self._weights[0][0]  # may be a shard: FSDP gathers this layer later
         zeros = torch.zeros(count, layers, self.net.hidden_size, dtype=like.dtype, device=like.device)
         return (zeros, zeros) if self.kind == "lstm" else (zeros,)
 
-    def cells(self, fed: int | None = None) -> Cells:
-        """The same layers for one step at a time.
+    def cells(self, fed: int | None = None) -> RecurrentCells:
+        """Returns the layers for running one step at a time.
 
-        With `fed`, a step is given the last `fed` columns of its input; what the others give is `Cells.share`d out
-        before, for all steps at once.
+        With `fed`, a step receives only the last `fed` columns of its input; `RecurrentCells.share` computes the part
+        of the other columns for all steps at once.
         """
         if self.net.bidirectional:
-            raise ValueError("a bidirectional net cannot go step by step: it reads from the end too")
+            raise ValueError("a bidirectional net cannot run step by step, because it also reads from the end")
         layers, narrow = self._weights, None
         if fed is not None:
             first = layers[0][0]
             narrow, wide = first[:, : first.shape[1] - fed], first[:, first.shape[1] - fed :]
             layers[0] = (wide, *layers[0][1:])
-        return Cells(self.kind, layers, narrow, self.net.dropout if self.training else 0.0)
+        return RecurrentCells(self.kind, layers, narrow, self.net.dropout if self.training else 0.0)
 
     @property
     def _weights(self) -> list[tuple[Tensor, ...]]:
-        """W_i, W_h, b_i and b_h of each layer and direction."""
+        """Returns W_i, W_h, b_i and b_h of each layer and direction."""
         return [(*layer,) for layer in self.net.all_weights]
 
-    def _nothing(self, x: Tensor) -> Tensor:
-        """No token at all, in the graph all the same: an empty batch runs backward too."""
-        tie = sum((t.reshape(-1)[:0].sum() for t in (x, *self.parameters())), start=x.new_zeros(()))
-        return tie.expand(0, self.output_width)
+    def _empty_output(self, x: Tensor) -> Tensor:
+        """Returns an output without tokens that is part of the graph, so that an empty batch runs backward."""
+        zero = sum((t.reshape(-1)[:0].sum() for t in (x, *self.parameters())), start=x.new_zeros(()))
+        return zero.expand(0, self.output_width)
 
     def extra_repr(self) -> str:
         return self.kind
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
-    """Recurrent layers for one step at a time: the formulas themselves."""
+class RecurrentCells:
+    """Recurrent layers for running one step at a time."""
 
-    kind: Kind
+    kind: CellKind
     layers: list[tuple[Tensor, ...]]  # W_i, W_h, b_i, b_h of each
-    narrow: Tensor | None  # the columns of the first W_i whose share is given
+    narrow: Tensor | None  # the columns of the first W_i that `share` multiplies
     dropout: float
 
     def share(self, x: Tensor) -> Tensor:
-        """What the first columns of the input give the first layer, (N, gates D), with its bias."""
+        """Returns the contribution of the first input columns to the first layer, (N, gates D), with its bias."""
         assert self.narrow is not None
         return F.linear(x, self.narrow, self.layers[0][2])
 
     def step(self, x: Tensor, states: States, given: Tensor | None = None) -> States:
-        """One token of each of R sequences, (R, input width): their states (R, L, D) after it."""
+        """Runs one token of each of R sequences, (R, input width); returns the new states (R, L, D)."""
         new: list[States] = []
         for layer, (w_i, w_h, b_i, b_h) in enumerate(self.layers):
             if layer:
@@ -129,50 +129,50 @@ class Cells:
 
 
 def rnn(i: Tensor, h: Tensor, state: Tensor) -> States:
-    """What the input and the last state say together (Elman 1990); i = W_i x + b_i and h = W_h s + b_h, (R, D)."""
+    """Computes an RNN step (Elman 1990); i = W_i x + b_i and h = W_h s + b_h, (R, D)."""
     return (torch.tanh(i + h),)
 
 
 def lstm(i: Tensor, h: Tensor, state: Tensor, cell: Tensor) -> States:
-    """A cell that gates write, forget and read (Hochreiter and Schmidhuber 1997; Gers et al. 2000); i, h (R, 4 D)."""
-    write, forget, new, read = (i + h).chunk(4, 1)
-    cell = torch.sigmoid(forget) * cell + torch.sigmoid(write) * torch.tanh(new)
-    return torch.sigmoid(read) * torch.tanh(cell), cell
+    """Computes an LSTM step (Hochreiter and Schmidhuber 1997; Gers et al. 2000); i, h (R, 4 D)."""
+    input_gate, forget_gate, new, output_gate = (i + h).chunk(4, 1)
+    cell = torch.sigmoid(forget_gate) * cell + torch.sigmoid(input_gate) * torch.tanh(new)
+    return torch.sigmoid(output_gate) * torch.tanh(cell), cell
 
 
 def gru(i: Tensor, h: Tensor, state: Tensor) -> States:
-    """A state that one gate keeps and another resets (Cho et al. 2014, section 2.3); i, h (R, 3 D)."""
+    """Computes a GRU step (Cho et al. 2014, section 2.3); i, h (R, 3 D)."""
     width = state.shape[1]
     (i_gates, i_new), (h_gates, h_new) = (x.split([2 * width, width], 1) for x in (i, h))
-    reset, keep = torch.sigmoid(i_gates + h_gates).chunk(2, 1)
+    reset, update = torch.sigmoid(i_gates + h_gates).chunk(2, 1)
     new = torch.tanh(torch.addcmul(i_new, reset, h_new))
-    return (torch.addcmul(new, keep, state - new),)
+    return (torch.addcmul(new, update, state - new),)
 
 
-FORMULAS: dict[Kind, Callable[..., States]] = {"rnn": rnn, "lstm": lstm, "gru": gru}
+FORMULAS: dict[CellKind, Callable[..., States]] = {"rnn": rnn, "lstm": lstm, "gru": gru}
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
-    """A ragged batch step by step: the longest sequence first, and those that have ended drop out."""
+class PackedOrder:
+    """The time-major order of a ragged batch: longest sequence first; sequences that have ended drop out."""
 
-    rows: Tensor  # (N,) the token of each row, time-major
-    back: Tensor  # (N,) its inverse: the row of each token
-    alive: Tensor  # (max_len,) on the host: how many sequences are still running
-    order: Tensor  # (B,) the sequences, longest first
+    rows: Tensor  # (N,) the token index of each time-major row
+    back: Tensor  # (N,) its inverse: the time-major row of each token
+    alive: Tensor  # (max_len,) on the host: sequences still running at each step
+    order: Tensor  # (B,) sequence indices, longest first
     rank: Tensor  # (B,) its inverse
 
     @staticmethod
-    def of(layout: Layout) -> Steps:
-        """Made once and kept on the layout: the layers of a model share it."""
-        held: dict[str, Any] = layout.__dict__
-        if "_steps" not in held:
+    def of(layout: Layout) -> PackedOrder:
+        """Returns the order of a layout; it is cached on the layout, because all layers share it."""
+        cached: dict[str, Any] = layout.__dict__
+        if "_packed_order" not in cached:
             rows, alive = layout.time_major
-            sizes = layout.sizes
+            sizes = layout.host_lengths
             order = torch.tensor(sorted(range(len(sizes)), key=lambda i: -sizes[i]), dtype=torch.int64)
             order = order.to(layout.device)
-            held["_steps"] = Steps(rows, _inverse(rows), alive, order, _inverse(order))
-        return held["_steps"]
+            cached["_packed_order"] = PackedOrder(rows, _inverse(rows), alive, order, _inverse(order))
+        return cached["_packed_order"]
 
 
 def _inverse(order: Tensor) -> Tensor:
@@ -180,7 +180,7 @@ def _inverse(order: Tensor) -> Tensor:
 
 
 def reorder(x: Tensor, order: Tensor, back: Tensor) -> Tensor:
-    """x[order], whose gradient is the gather by `back`, the inverse, where torch would scatter."""
+    """Returns x[order]; the gradient is a gather by the inverse `back`, where torch would scatter."""
     return _Reorder.apply(x, order, back)  # type: ignore[no-any-return]
 
 

@@ -1,13 +1,13 @@
-"""Models built from the bricks."""
+"""Models: Transformer and recurrent encoders and decoders, and heads."""
 
 from clearhead.models.heads import HeadConfig, build_head
 from clearhead.models.model import Model, ModelConfig, build, build_encoder_decoder
 from clearhead.models.recurrent import RecurrentConfig, RecurrentDecoder, RecurrentEncoder
 from clearhead.models.transformer import (
     PRESETS,
-    Local,
-    Stack,
+    SlidingWindow,
     TransformerConfig,
+    TransformerStack,
     build_decoder,
     build_encoder,
 )
@@ -15,14 +15,14 @@ from clearhead.models.transformer import (
 __all__ = [
     "PRESETS",
     "HeadConfig",
-    "Local",
     "Model",
     "ModelConfig",
     "RecurrentConfig",
     "RecurrentDecoder",
     "RecurrentEncoder",
-    "Stack",
+    "SlidingWindow",
     "TransformerConfig",
+    "TransformerStack",
     "build",
     "build_decoder",
     "build_encoder",

@@ -1,6 +1,8 @@
-"""Precision: which number format a machine computes in at full speed."""
+"""Devices and dtypes: selection by name and hardware support."""
 
 from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 
@@ -8,7 +10,7 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 
 def has_bfloat16(device: torch.device | str = "cpu") -> bool:
-    """Does the device multiply bfloat16 matrices itself, rather than by way of float32?"""
+    """Returns whether the device multiplies bfloat16 matrices natively, without conversion to float32."""
     kind = torch.device(device).type
     if kind == "cuda":
         return torch.cuda.is_available() and torch.cuda.is_bf16_supported(including_emulation=False)
@@ -18,19 +20,21 @@ def has_bfloat16(device: torch.device | str = "cpu") -> bool:
 
 
 def choose_device(name: torch.device | str) -> torch.device:
-    """A device by name, if this machine has it."""
+    """Returns a device by name; ValueError if this machine lacks it."""
     try:
         device = torch.device(name)
     except RuntimeError:
         raise ValueError(f"there is no device {name!r}: choose cpu, cuda, cuda:1 or mps") from None
-    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if not there.get(device.type, False):
-        raise ValueError(f"device {str(name)!r}: torch {torch.__version__} finds no {device.type} here; use cpu")
+    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if not available.get(device.type, False):
+        raise ValueError(
+            f"device {str(name)!r}: torch {torch.__version__} finds no {device.type} on this machine; use cpu"
+        )
     return device
 
 
 def choose_dtype(name: str | torch.dtype | None, device: torch.device | str = "cpu") -> torch.dtype | None:
-    """A dtype by name; "auto" is bfloat16 where the device has it, float32 elsewhere; None stays None."""
+    """Returns a dtype by name; "auto" is bfloat16 if the device supports it natively, else float32; None stays None."""
     if name is None or isinstance(name, torch.dtype):
         return name
     if name == "auto":
@@ -38,3 +42,9 @@ def choose_dtype(name: str | torch.dtype | None, device: torch.device | str = "c
     if name not in DTYPES:
         raise ValueError(f"there is no dtype {name!r}: choose auto, {', '.join(DTYPES)}")
     return DTYPES[name]
+
+
+def autocast(name: str, device: torch.device | str = "cpu") -> AbstractContextManager[object]:
+    """Return a context for mixed precision: products in this dtype, sums and weights in float32."""
+    dtype, kind = choose_dtype(name, device), torch.device(device).type
+    return torch.autocast(kind, dtype) if dtype == torch.bfloat16 else nullcontext()

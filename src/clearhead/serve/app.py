@@ -1,4 +1,4 @@
-"""The application: every task behind one API. A route says what it takes and gives; the engine does the work."""
+"""The application: every task behind one HTTP API. Routes validate and format; the engine computes."""
 
 from __future__ import annotations
 
@@ -15,296 +15,306 @@ from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Mount
 
-from clearhead.serve import asked, openai, page
-from clearhead.serve.desk import Desk, Left
-from clearhead.serve.engine import Engine, Limits
-from clearhead.serve.faults import Fault, broken, closing
-from clearhead.serve.guard import Guard, Rules
-from clearhead.serve.metrics import Metrics
-from clearhead.serve.seen import Gallery
-from clearhead.serve.shelf import Shelf, Shelved
-from clearhead.serve.streams import EVENTS, STREAMED, Json, sent
-from clearhead.serve.work import Vector
-from clearhead.serve.writing import How, Whole, prompted, replied
+from clearhead.serve import openai, page, schemas
+from clearhead.serve.attention_pages import AttentionPages
+from clearhead.serve.batch_ops import EmbeddedText
+from clearhead.serve.continuous_batch import GenerationRequest
+from clearhead.serve.dispatcher import ClientDisconnected, Dispatcher
+from clearhead.serve.engine import Engine, EngineLimits
+from clearhead.serve.errors import ApiError, internal_error, shutting_down
+from clearhead.serve.generation import CompletedText, GenerationOptions, chat_request, completion_request
+from clearhead.serve.middleware import SecurityConfig, SecurityMiddleware
+from clearhead.serve.model_registry import ModelRegistry, ServedModel
+from clearhead.serve.prometheus import ServerMetrics
+from clearhead.serve.sse import EVENTS, STREAMED, OrjsonResponse, sse_event
 
 VERSION = metadata.version("clearhead")
-FAULTS: dict[int | str, dict[str, Any]] = {
-    status: {"model": asked.Error, "description": what}
-    for status, what in (
-        (400, "Not what a client should send."),
-        (401, "A key is missing, or is none of ours."),
-        (403, "Asked by a page of another site."),
-        (404, "There is no such model, or it cannot do this."),
-        (405, "Another method is due."),
-        (413, "Too large."),
-        (422, "What was asked cannot be; the message says why."),
-        (429, "Too much waits already: Retry-After says when to ask again."),
-        (500, "Our fault; the log has it under the request's id."),
-        (503, "Not now: Retry-After says when to ask again."),
+ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
+    status: {"model": schemas.ErrorBody, "description": description}
+    for status, description in (
+        (400, "Bad request, such as an unknown host name."),
+        (401, "The API key is missing or invalid."),
+        (403, "Cross-site request from a browser."),
+        (404, "The model does not exist or does not support this task."),
+        (405, "Method not allowed."),
+        (413, "The request body is too large."),
+        (422, "The request is invalid; the message names the field and the reason."),
+        (429, "The queue is full; retry after the time in Retry-After."),
+        (500, "Internal server error; the log has the details under the request's id."),
+        (503, "Temporarily unavailable; retry after the time in Retry-After."),
     )
 }
 
 
 def make_app(
-    shelf: Shelf, *, limits: Limits | None = None, rules: Rules | None = None, engine: Engine | None = None
-) -> Guard:
-    """The ASGI application that serves these models, with an engine of its own or this one."""
+    registry: ModelRegistry,
+    *,
+    limits: EngineLimits | None = None,
+    rules: SecurityConfig | None = None,
+    engine: Engine | None = None,
+) -> SecurityMiddleware:
+    """Returns the ASGI application that serves these models, with a new engine or the given one."""
     engine = Engine(limits) if engine is None else engine
     metrics = engine.metrics
-    desk, gallery = Desk(engine, shelf), Gallery()
+    dispatcher, pages = Dispatcher(engine, registry), AttentionPages()
 
     @asynccontextmanager
-    async def life(_: FastAPI) -> AsyncGenerator[None]:
+    async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
         yield
-        await asyncio.to_thread(engine.close)
+        await asyncio.to_thread(dispatcher.close)
 
     app = FastAPI(
-        title="clearhead", version=VERSION, lifespan=life, responses=FAULTS, openapi_url=None, docs_url=None,
-        description="Attention models, every task behind one API. Errors say the value, the reason and the mend.",
-        default_response_class=Json,
+        title="clearhead", version=VERSION, lifespan=lifespan, responses=ERROR_RESPONSES, openapi_url=None,
+        docs_url=None, default_response_class=OrjsonResponse,
+        description="Attention models: every task behind one API. An error says what was given, why it is refused "
+        "and how to fix it.",
     )  # fmt: skip
 
-    @app.exception_handler(Fault)
-    async def told(request: Request, fault: Fault) -> Response:  # pyright: ignore[reportUnusedFunction]
-        return _fault(fault)
+    @app.exception_handler(ApiError)
+    async def api_error(request: Request, error: ApiError) -> Response:  # pyright: ignore[reportUnusedFunction]
+        return _error_response(error)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:  # pyright: ignore[reportUnusedFunction]
-        return _fault(_first(error))
+        return _error_response(_first_error(error))
 
     @app.exception_handler(HTTPException)
-    async def other(request: Request, error: HTTPException) -> Response:  # pyright: ignore[reportUnusedFunction]
+    async def http_error(request: Request, error: HTTPException) -> Response:  # pyright: ignore[reportUnusedFunction]
         headers = dict(error.headers or {})
-        told = {
-            404: "there is no such route: /docs has all that there are",
-            405: f"{request.method} is not for this route: ask with {headers.get('Allow', 'another method')}",
-        }
-        return _fault(Fault(error.status_code, "http", told.get(error.status_code, str(error.detail))), headers)
+        allowed = headers.get("Allow", "another method")
+        code, message = {
+            404: ("not_found", "this path does not exist: see /docs for all routes"),
+            405: ("method_not_allowed", f"{request.method} is not allowed for this route: use {allowed}"),
+        }.get(error.status_code, ("http", str(error.detail)))
+        return _error_response(ApiError(error.status_code, code, message), headers)
 
     @app.exception_handler(Exception)
     async def failed(request: Request, error: Exception) -> Response:  # pyright: ignore[reportUnusedFunction]
-        return _fault(broken())  # the guard writes down where it happened
+        return _error_response(internal_error())  # the middleware logs where it happened
 
-    @app.exception_handler(Left)
-    async def left(request: Request, error: Left) -> Response:  # pyright: ignore[reportUnusedFunction]
-        return PlainTextResponse("", 499)  # nobody reads it; the log tells it from an answer
+    @app.exception_handler(ClientDisconnected)
+    async def disconnected(request: Request, error: ClientDisconnected) -> Response:  # pyright: ignore[reportUnusedFunction]
+        return PlainTextResponse("", 499)  # not received by anyone; the status separates it in log and metrics
 
-    _answering(app, desk)
-    _writing(app, desk)
-    _looking(app, desk, gallery)
-    _running(app, desk, metrics)
-    openai.add(app, desk)
-    page.add(app)
-    app.router.routes.append(Mount("/see", gallery))
-    return Guard(app, rules or Rules(), metrics, engine.refuse)
-
-
-def _fault(fault: Fault, headers: dict[str, str] | None = None) -> Response:
-    more = {} if fault.retry_after is None else {"retry-after": str(fault.retry_after)}
-    return Json(fault.body(), fault.status, headers={**(headers or {}), **more})
+    _add_task_routes(app, dispatcher)
+    _add_generation_routes(app, dispatcher)
+    _add_attention_route(app, dispatcher, pages)
+    _add_server_routes(app, dispatcher, metrics)
+    openai.add_openai_routes(app, dispatcher)
+    page.add_page(app)
+    app.router.routes.append(Mount("/see", pages))
+    return SecurityMiddleware(app, rules or SecurityConfig(), metrics, engine.refuse)
 
 
-def _first(error: RequestValidationError) -> Fault:
-    """The first thing that is wrong, without repeating what was sent."""
-    one = error.errors()[0]
-    if one["type"] == "json_invalid":
-        return Fault(422, "invalid", f"the body is not JSON: {one['ctx']['error']}, at character {one['loc'][-1]}")
-    if tuple(one["loc"]) == ("body",) and one["type"] == "model_attributes_type":
-        return Fault(422, "invalid", "send a JSON object, and with it the header Content-Type: application/json")
-    place = ".".join(str(part) for part in one["loc"] if part != "body" and part not in asked.TAGS)[:200]
-    message = one["msg"].removeprefix("Value error, ")
-    if one["type"] == "string_unicode":
-        message = "it has half of a surrogate pair, which no tokenizer can read: send whole characters"
+def _error_response(error: ApiError, headers: dict[str, str] | None = None) -> Response:
+    more = {} if error.retry_after is None else {"retry-after": str(error.retry_after)}
+    return OrjsonResponse(error.body(), error.status, headers={**(headers or {}), **more})
+
+
+def _first_error(error: RequestValidationError) -> ApiError:
+    """Converts the first validation error, without repeating what was sent."""
+    first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        message = f"the body is not valid JSON: {first['ctx']['error']}, at character {first['loc'][-1]}"
+        return ApiError(422, "invalid", message)
+    if tuple(first["loc"]) == ("body",) and first["type"] == "model_attributes_type":
+        return ApiError(422, "invalid", "send a JSON object with the header Content-Type: application/json")
+    field = ".".join(str(part) for part in first["loc"] if part != "body" and part not in schemas.TAGS)[:200]
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "string_unicode":
+        message = "the text contains an unpaired surrogate, which cannot be tokenized: send complete characters"
     count = len(error.errors())
     more = f" (and {count - 1} more)" if count > 1 else ""
-    return Fault(422, "invalid", f"{place}: {message}{more}" if place else f"{message}{more}", param=place or None)
+    return ApiError(422, "invalid", f"{field}: {message}{more}" if field else f"{message}{more}", param=field or None)
 
 
-def _answering(app: FastAPI, desk: Desk) -> None:
-    """Routes that answer a text with an answer."""
+def _add_task_routes(app: FastAPI, dispatcher: Dispatcher) -> None:
+    """Adds the routes with one result per text."""
 
-    async def answers(request: Request, task: str, name: str | None, values: list[Any], *options: Any) -> Any:
-        model = desk.shelf.of(name, task)
-        request.scope["noted"] = {"model": model.name, "count": len(values)}
-        return model, await desk.answers(request, model, task, values, options)
+    async def run(request: Request, task: str, name: str | None, values: list[Any], *options: Any) -> Any:
+        model = dispatcher.registry.find(name, task)
+        request.scope["log_fields"] = {"model": model.name, "count": len(values)}
+        return model, await dispatcher.answers(request, model, task, values, options)
 
-    @app.post("/classify", response_model=asked.Labelled, tags=["tasks"])
-    async def classify(body: asked.Classify, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
-        """What each text is called, with the scores of all labels."""
-        model, found = await answers(request, "classify", body.model, asked.many(body.text))
-        return Json({"model": model.name, "answers": [_labels(one) for one in found]})
+    @app.post("/classify", response_model=schemas.ClassifyResponse, tags=["tasks"])
+    async def classify(body: schemas.ClassifyRequest, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
+        """Text classification: the label of each text, with the scores of all labels."""
+        model, results = await run(request, "classify", body.model, schemas.as_list(body.text))
+        return OrjsonResponse({"model": model.name, "answers": [_classification(result) for result in results]})
 
-    @app.post("/pair", response_model=asked.Labelled, tags=["tasks"])
-    async def pair(body: asked.Pair, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
-        """What each pair of texts is called, or how alike they are."""
-        pairs = list(zip(asked.many(body.text), asked.many(body.second), strict=True))
-        model, found = await answers(request, "pair", body.model, pairs)
-        return Json({"model": model.name, "answers": [_labels(one) for one in found]})
+    @app.post("/pair", response_model=schemas.ClassifyResponse, tags=["tasks"])
+    async def pair(body: schemas.PairRequest, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
+        """Text-pair classification: the label or the similarity score of each pair of texts."""
+        pairs = list(zip(schemas.as_list(body.text), schemas.as_list(body.second), strict=True))
+        model, results = await run(request, "pair", body.model, pairs)
+        return OrjsonResponse({"model": model.name, "answers": [_classification(result) for result in results]})
 
-    @app.post("/tag", response_model=asked.Tagged, tags=["tasks"])
-    async def tag(body: asked.Tagging, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
-        """The tags of the words of each text, and the names they mark."""
-        model, found = await answers(request, "tag", body.model, asked.many(body.text))
-        return Json({"model": model.name, "answers": [asdict(one) for one in found]})
+    @app.post("/tag", response_model=schemas.TagResponse, tags=["tasks"])
+    async def tag(body: schemas.TagRequest, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
+        """Token classification: the tag of each word, and the named entities."""
+        model, results = await run(request, "tag", body.model, schemas.as_list(body.text))
+        return OrjsonResponse({"model": model.name, "answers": [asdict(result) for result in results]})
 
-    @app.post("/qa", response_model=asked.Answered, tags=["tasks"])
-    async def qa(body: asked.Qa, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
-        """Where the answer to a question stands in its text."""
-        pairs = list(zip(asked.many(body.question), asked.many(body.context), strict=True))
-        model, found = await answers(request, "qa", body.model, pairs, body.nbest)
-        told = [{"best": one.best, "spans": one.spans, "none_share": one.none_share} for one in found]
-        return Json({"model": model.name, "answers": told})
+    @app.post("/qa", response_model=schemas.QaResponse, tags=["tasks"])
+    async def qa(body: schemas.QaRequest, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
+        """Extractive question answering: the spans of each context that answer its question."""
+        pairs = list(zip(schemas.as_list(body.question), schemas.as_list(body.context), strict=True))
+        model, results = await run(request, "qa", body.model, pairs, body.nbest)
+        fields = schemas.QaAnswer.model_fields
+        answers = [{name: getattr(result, name) for name in fields} for result in results]
+        return OrjsonResponse({"model": model.name, "answers": answers})
 
-    @app.post("/translate", response_model=asked.Translated, tags=["tasks"])
-    async def translate(body: asked.Translate, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
-        """A translation of each text, with others and with what was read for what where these are asked for."""
-        writer = desk.shelf.of(body.model, "translate").app
+    @app.post("/translate", response_model=schemas.TranslateResponse, tags=["tasks"])
+    async def translate(body: schemas.TranslateRequest, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
+        """Translation of each text; optionally with alternatives and with token alignments."""
+        pipeline = dispatcher.registry.find(body.model, "translate").pipeline
         try:
-            beam = writer.beam(body.beam, length_penalty=body.length_penalty, nbest=body.nbest, default=5)
-            writer.writer.room(1, body.max_len, 1)
+            beam = pipeline.beam(body.beam, length_penalty=body.length_penalty, nbest=body.nbest, default=5)
+            pipeline.generator.token_budget(1, body.max_len, 1)
         except ValueError as error:
-            raise Fault(422, "invalid", str(error)) from None
+            raise ApiError(422, "invalid", str(error)) from None
         options = beam, body.max_len, body.align
-        model, found = await answers(request, "translate", body.model, asked.many(body.text), *options)
-        return Json({"model": model.name, "answers": [_translation(one) for one in found]})
+        model, results = await run(request, "translate", body.model, schemas.as_list(body.text), *options)
+        return OrjsonResponse({"model": model.name, "answers": [_translation(result) for result in results]})
 
-    @app.post("/embed", response_model=asked.Embedded, tags=["tasks"])
-    async def embed(body: asked.Embed, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
-        """A vector for each text."""
-        found: list[Vector]
-        model, found = await answers(request, "embed", body.model, asked.many(body.text), body.pool, body.normalize)
-        return Json(
+    @app.post("/embed", response_model=schemas.EmbedResponse, tags=["tasks"])
+    async def embed(body: schemas.EmbedRequest, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
+        """Embeddings: one vector per text."""
+        results: list[EmbeddedText]
+        model, results = await run(request, "embed", body.model, schemas.as_list(body.text), body.pool, body.normalize)
+        return OrjsonResponse(
             {
                 "model": model.name,
-                "vectors": [one.values for one in found],
-                "tokens": [one.tokens for one in found],
-                "cut": [one.cut for one in found],
+                "vectors": [result.values for result in results],
+                "tokens": [result.tokens for result in results],
+                "truncated": [result.truncated for result in results],
             }
         )
 
 
-def _labels(found: Any) -> dict[str, Any]:
-    return {"answer": found.answer, "scores": dict(found.scores)}
+def _classification(result: Any) -> dict[str, Any]:
+    return {"answer": result.answer, "scores": dict(result.scores)}
 
 
-def _translation(found: Any) -> dict[str, Any]:
+def _translation(result: Any) -> dict[str, Any]:
     return {
-        "text": found.text,
-        "score": found.score,
-        "nbest": [{"text": one.text, "score": one.score} for one in found.nbest],
-        "source": found.source,
-        "tokens": found.tokens,
-        "alignment": found.alignment,
+        "text": result.text,
+        "score": result.score,
+        "nbest": [{"text": other.text, "score": other.score} for other in result.nbest],
+        "source": result.source,
+        "tokens": result.tokens,
+        "alignment": result.alignment,
     }
 
 
-def _writing(app: FastAPI, desk: Desk) -> None:
-    """Routes that write on."""
+def _add_generation_routes(app: FastAPI, dispatcher: Dispatcher) -> None:
+    """Adds the routes that generate text."""
 
-    def how(body: asked.Generate | asked.Chat) -> How:
-        return How(
-            max_new=body.max_new, temperature=body.temperature, top_k=body.top_k, top_p=body.top_p, seed=body.seed,
-            stop=tuple(body.stop),
+    def options(body: schemas.GenerateRequest | schemas.ChatRequest) -> GenerationOptions:
+        return GenerationOptions(
+            max_new_tokens=body.max_new_tokens, temperature=body.temperature, top_k=body.top_k, top_p=body.top_p,
+            seed=body.seed, stop=tuple(body.stop),
         )  # fmt: skip
 
-    async def write(request: Request, model: Shelved, body: Any, what: Any, forgotten: int = 0) -> Response:
-        request.scope["noted"] = {"model": model.name, "tokens": len(what.row)}
-        seed = what.draw.seed if what.draw.temperature > 0 else None
-        if body.stream:
-            return StreamingResponse(_events(desk, request, model, what, seed, forgotten), media_type=EVENTS)
-        whole = Whole.of(await desk.whole(request, model, what))
-        return Json({"model": model.name, **asdict(whole), "seed": seed, "forgotten": forgotten})
+    async def respond(
+        request: Request, model: ServedModel, generation: GenerationRequest, *, stream: bool, dropped_turns: int = 0
+    ) -> Response:
+        request.scope["log_fields"] = {"model": model.name, "tokens": len(generation.prompt_ids)}
+        seed = generation.sampling.seed if generation.sampling.temperature > 0 else None
+        last = {"seed": seed, "model": model.name, "dropped_turns": dropped_turns}
+        if stream:
+            return StreamingResponse(_events(dispatcher, request, model, generation, last), media_type=EVENTS)
+        completed = CompletedText.from_chunks(await dispatcher.complete(request, model, generation))
+        return OrjsonResponse({"model": model.name, **asdict(completed), "seed": seed, "dropped_turns": dropped_turns})
 
-    @app.post("/generate", response_model=asked.Written, tags=["tasks"], responses=STREAMED)
-    async def generate(body: asked.Generate, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
-        """What a language model writes after a prompt, whole or as it is written."""
-        model = desk.shelf.of(body.model, "generate")
-        return await write(request, model, body, prompted(model, body.prompt, how(body)))
+    @app.post("/generate", response_model=schemas.GenerateResponse, tags=["tasks"], responses=STREAMED)
+    async def generate(body: schemas.GenerateRequest, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
+        """Text generation from a prompt, greedy or by sampling; as one response or as a stream."""
+        model = dispatcher.registry.find(body.model, "generate")
+        generation = await dispatcher.tokenize(completion_request, model, body.prompt, options(body))
+        return await respond(request, model, generation, stream=body.stream)
 
-    @app.post("/chat", response_model=asked.Written, tags=["tasks"], responses=STREAMED)
-    async def chat(body: asked.Chat, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
-        """The next turn of a dialogue; `forgotten` are the oldest turns, which the model could not read."""
-        model = desk.shelf.of(body.model, "chat")
-        forgotten, what = replied(model, body.turns, how(body))
-        return await write(request, model, body, what, forgotten)
+    @app.post("/chat", response_model=schemas.GenerateResponse, tags=["tasks"], responses=STREAMED)
+    async def chat(body: schemas.ChatRequest, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
+        """The next turn of a dialogue. `dropped_turns` is the number of oldest turns that did not fit the context."""
+        model = dispatcher.registry.find(body.model, "chat")
+        dropped_turns, generation = await dispatcher.tokenize(chat_request, model, body.turns, options(body))
+        return await respond(request, model, generation, stream=body.stream, dropped_turns=dropped_turns)
 
 
 async def _events(
-    desk: Desk, request: Request, model: Shelved, what: Any, seed: int | None, forgotten: int
+    dispatcher: Dispatcher, request: Request, model: ServedModel, generation: GenerationRequest, last: dict[str, Any]
 ) -> AsyncIterator[bytes]:
-    """Server-sent events: pieces of text, and at the end what a whole answer says besides."""
+    """Yields server-sent events: chunks of text; the last one also has the other fields of the response."""
     count = 0
     try:
-        async for said in desk.pieces(request, model, what):
+        async for chunk in dispatcher.stream(request, model, generation):
             count += 1
-            event: dict[str, Any] = {"text": said.text}
-            if said.reason is not None:
-                event |= {
-                    "reason": said.reason, "tokens": count, "seed": seed, "model": model.name, "forgotten": forgotten,
-                }  # fmt: skip
-            elif not said.text:
+            event: dict[str, Any] = {"text": chunk.text}
+            if chunk.finish_reason is not None:
+                event |= {"finish_reason": chunk.finish_reason, "tokens": count, **last}
+            elif not chunk.text:
                 continue
-            yield sent(event)
-    except Fault as fault:
-        yield sent(fault.body())
+            yield sse_event(event)
+    except ApiError as error:
+        yield sse_event(error.body())
 
 
-def _looking(app: FastAPI, desk: Desk, gallery: Gallery) -> None:
-    @app.post("/attention", response_model=asked.Seen, tags=["attention"])
-    async def attention(body: asked.Attention, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
-        """Where a model looks: a page to see it on, and the exact weights of a layer where one is named."""
-        model = desk.shelf.of(body.model, "attention")
-        request.scope["noted"] = {"model": model.name, "count": 1}
-        return Json(await gallery.look(request, desk, model, body))
+def _add_attention_route(app: FastAPI, dispatcher: Dispatcher, pages: AttentionPages) -> None:
+    @app.post("/attention", response_model=schemas.AttentionResponse, tags=["attention"])
+    async def attention(body: schemas.AttentionRequest, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
+        """Attention of a model: the address of an interactive page, and the weights of a layer if one is named."""
+        model = dispatcher.registry.find(body.model, "attention")
+        request.scope["log_fields"] = {"model": model.name, "count": 1}
+        return OrjsonResponse(await pages.create(request, dispatcher, model, body))
 
 
-def _running(app: FastAPI, desk: Desk, metrics: Metrics) -> None:
-    """How the server is, and what it serves."""
+def _add_server_routes(app: FastAPI, dispatcher: Dispatcher, metrics: ServerMetrics) -> None:
+    """Adds health, metrics and model management."""
 
-    @app.get("/health", response_model=asked.Health, tags=["server"])
+    @app.get("/health", response_model=schemas.HealthResponse, tags=["server"])
     async def health() -> Response:  # pyright: ignore[reportUnusedFunction]
-        """Does the process live, and its engine with it?"""
-        alive = desk.engine.is_alive
-        return Json({"status": "ok" if alive else "dead", "version": VERSION}, 200 if alive else 503)
+        """Liveness: 200 while the process and its engine run."""
+        alive = dispatcher.engine.is_alive
+        return OrjsonResponse({"status": "ok" if alive else "dead", "version": VERSION}, 200 if alive else 503)
 
-    @app.get("/ready", response_model=asked.Health, tags=["server"])
+    @app.get("/ready", response_model=schemas.HealthResponse, tags=["server"])
     async def ready(request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
-        """May requests be sent here? Not any more, once the server is shutting down."""
-        if request.scope["leaving"]:
-            raise closing()
-        return Json({"status": "ready", "version": VERSION})
+        """Readiness: 200 while requests are accepted, 503 once the server is shutting down."""
+        if request.scope["draining"]:
+            raise shutting_down()
+        return OrjsonResponse({"status": "ready", "version": VERSION})
 
     @app.get("/metrics", tags=["server"], response_class=PlainTextResponse)
-    async def measured() -> Response:  # pyright: ignore[reportUnusedFunction]
-        """What Prometheus reads."""
-        content, kind = metrics.text()
-        return Response(content, media_type=kind)
+    async def prometheus() -> Response:  # pyright: ignore[reportUnusedFunction]
+        """Metrics in Prometheus' text format."""
+        content, media_type = metrics.text()
+        return Response(content, media_type=media_type)
 
-    @app.get("/models", response_model=asked.Models, tags=["server"])
+    @app.get("/models", response_model=schemas.ModelsResponse, tags=["server"])
     async def models() -> Response:  # pyright: ignore[reportUnusedFunction]
-        """What is served, and what it can do."""
-        return Json({"models": [_served(one) for one in desk.shelf.all()]})
+        """The served models and their tasks."""
+        return OrjsonResponse({"models": [_model_info(model) for model in dispatcher.registry.all()]})
 
-    @app.post("/reload", response_model=asked.Reloaded, tags=["server"])
-    async def reload(body: asked.Reload) -> Response:  # pyright: ignore[reportUnusedFunction]
-        """Open a model's folder again, or all; requests that are being answered end with what they began with."""
-        before = desk.shelf.all()
+    @app.post("/reload", response_model=schemas.ReloadResponse, tags=["server"])
+    async def reload(body: schemas.ReloadRequest) -> Response:  # pyright: ignore[reportUnusedFunction]
+        """Load a model's folder again, or all folders. Requests in progress finish with the model they started with."""
         try:
-            names = await asyncio.to_thread(desk.shelf.reload, body.model)
+            replaced = await asyncio.to_thread(dispatcher.registry.reload, body.model)
         except (ValueError, OSError) as error:
-            raise Fault(422, "reload", f"what is served stays as it is: {error}", param="model") from None
-        for old in before:
-            if old.name in names:
-                desk.engine.retire(old)
-        return Json({"models": names})
+            message = f"nothing was reloaded, the served models are unchanged: {error}"
+            raise ApiError(422, "reload_failed", message, param="model") from None
+        for model in replaced:
+            dispatcher.engine.retire(model)
+        return OrjsonResponse({"models": [model.name for model in replaced]})
 
 
-def _served(one: Shelved) -> dict[str, Any]:
-    opened = one.app.opened
+def _model_info(model: ServedModel) -> dict[str, Any]:
+    loaded = model.pipeline.loaded
     return {
-        "name": one.name,
-        "tasks": one.tasks,
-        "architecture": opened.architecture,
-        "parameters": sum(p.numel() for p in opened.model.parameters()),
-        "max_len": one.app.max_len,
+        "name": model.name,
+        "tasks": model.tasks,
+        "architecture": loaded.architecture,
+        "parameters": sum(p.numel() for p in loaded.model.parameters()),
+        "max_len": model.pipeline.max_len,
     }

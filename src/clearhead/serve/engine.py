@@ -1,8 +1,8 @@
-"""The engine: one thread that computes for everybody, batch by batch and step by step.
+"""The engine: one thread that runs all models, batch by batch and decoding step by decoding step.
 
-What waits is taken from the groups in turn, and within a group from each client in turn, up to a budget of tokens; the
-batch has no padding, so texts of any length go together. Between two batches every text that is being written gets its
-next token. All that touches a model runs here, so nobody ever sees it half changed.
+Batches are taken round robin from the queues, each up to a budget of tokens; a batch has no padding, so texts of any
+length share it. Between two batches every sequence that is being generated gets its next token. Only this thread
+touches a model, so a request never sees it half changed.
 """
 
 from __future__ import annotations
@@ -15,239 +15,263 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
+from weakref import WeakSet
 
-from clearhead.serve.faults import Fault, closing, fault_of, full, late
-from clearhead.serve.growing import Growing
-from clearhead.serve.jobs import WRITE, Group, Job, Part
-from clearhead.serve.line import Line
-from clearhead.serve.metrics import Metrics
-from clearhead.serve.shelf import Shelved
-from clearhead.serve.work import compute
+from clearhead.serve.batch_ops import run_batch
+from clearhead.serve.continuous_batch import ContinuousBatch
+from clearhead.serve.errors import ApiError, deadline_exceeded, overloaded, shutting_down, to_api_error
+from clearhead.serve.fair_queue import FairQueue
+from clearhead.serve.jobs import GENERATE, BatchKey, RequestJob, WorkItem
+from clearhead.serve.model_registry import ServedModel
+from clearhead.serve.prometheus import ServerMetrics
 
 R = TypeVar("R")
-RATE = 2000.0  # tokens a second, before any was seen
-TOGETHER = 6  # texts that are written for one that joins them; fewer wait for so many steps: prompts are read together
-HOPE = 0.8  # of its time that a request may be foreseen to take: what comes too late is work for nothing
+INITIAL_TOKENS_PER_S = 2000.0  # assumed throughput before any is measured
+MIN_JOIN_RATIO = 6  # running sequences per joining one; fewer wait this many steps, so that prompts are read together
+DEADLINE_FRACTION = 0.8  # a request is refused if its expected time exceeds this part of its deadline
+MIN_BATCH_S = 1e-4  # shortest time that throughput is computed from
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
-    """How much the engine takes on."""
+class EngineLimits:
+    """How much work the engine accepts and runs at once."""
 
-    tokens: int = 4096  # of a batch
-    window: float = 0.002  # seconds that the first of a batch waits for others, where nothing else is to be done
-    deadline: float = 60.0  # seconds from a request to its answer
-    waiting: int = 2**18  # tokens in the line
-    rows: int = 64  # texts that a model writes at once
-    held: int = 2**17  # places of keys and values that these may need
+    batch_tokens: int = 4096  # per batch
+    batch_window_s: float = 0.002  # how long an idle engine waits for a batch to fill
+    deadline_s: float = 60.0  # from request to response
+    queue_tokens: int = 2**18  # waiting in all queues
+    max_sequences: int = 64  # generated at once by a model
+    cache_slots: int = 2**17  # key/value positions that these may need
 
 
 class Engine:
-    """Takes jobs, tells their results. `put` may be called from any thread, `Job.tell` is called from the engine's."""
+    """Accepts jobs from any thread with `put`; results are delivered from the engine's own thread."""
 
-    def __init__(self, limits: Limits | None = None, metrics: Metrics | None = None) -> None:
-        self.limits = Limits() if limits is None else limits
-        self._metrics = Metrics() if metrics is None else metrics
-        self._lines: OrderedDict[Group, Line] = OrderedDict()
-        self._growing: dict[Shelved, Growing] = {}
+    def __init__(self, limits: EngineLimits | None = None, metrics: ServerMetrics | None = None) -> None:
+        self.limits = EngineLimits() if limits is None else limits
+        self._metrics = ServerMetrics() if metrics is None else metrics
+        self._queues: OrderedDict[BatchKey, FairQueue] = OrderedDict()
+        self._batches: dict[ServedModel, ContinuousBatch] = {}
         self._changed = threading.Condition()
-        self._waiting = 0  # tokens
-        self._rates: dict[str, float] = {}  # tokens a second of each kind of work, as seen lately
-        self._retired: set[Shelved] = set()
+        self._queued_tokens = 0
+        self._rates: dict[str, float] = {}  # recent tokens per second of each kind of work
+        self._retired: WeakSet[ServedModel] = WeakSet()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="clearhead-engine", daemon=True)
         self._thread.start()
 
-    def put(self, group: Group, job: Job, values: Sequence[Any], sizes: Sequence[int]) -> None:
-        """Stand in line with all parts of a job, or with none: a fault where there are too many already."""
-        total = sum(sizes)
+    def put(self, key: BatchKey, job: RequestJob, values: Sequence[Any], tokens: Sequence[int]) -> None:
+        """Queues all items of a job or none; raises an ApiError if the queue is full or the engine is closed."""
+        total = sum(tokens)
         with self._changed:
-            if self._closed:
-                raise closing()
-            refused = self.refuse(total, total / self._rates.get(group.work, RATE), job.seconds)
-            if refused is not None:
-                raise refused
-            line = self._lines.setdefault(group, Line())
-            for place, (value, size) in enumerate(zip(values, sizes, strict=True)):
-                line.put(Part(job, place, value, size))
-            self._count(total)
+            self.check(key.work, total, job.deadline_s)
+            queue = self._queues.setdefault(key, FairQueue())
+            for index, (value, size) in enumerate(zip(values, tokens, strict=True)):
+                queue.put(WorkItem(job, index, value, size))
+            self._count_queued(total)
             self._changed.notify()
 
-    def refuse(self, tokens: int = 0, seconds: float = 0.0, most: float | None = None) -> Fault | None:
-        """Why so many tokens, which take so long, cannot be taken on; None where they can."""
-        most = self.limits.deadline if most is None else most
+    def check(self, work: str, tokens: int, deadline_s: float | None = None) -> None:
+        """Raises an ApiError if this much work is refused now. Called before tokenizing, with a lower bound."""
         with self._changed:
-            ahead = self._ahead()
-            much = self._waiting + tokens > self.limits.waiting or ahead + seconds > HOPE * most
-        if ahead == 0 or not much or most == math.inf:
+            if self._closed:
+                raise shutting_down()
+            seconds = tokens / self._rates.get(work, INITIAL_TOKENS_PER_S)
+            error = self.refuse(tokens, seconds, deadline_s)
+        if error is not None:
+            raise error
+
+    def refuse(self, tokens: int = 1, seconds: float = 0.0, deadline_s: float | None = None) -> ApiError | None:
+        """Returns the error to refuse this many tokens with, which take this long; None if they are accepted."""
+        limit = self.limits.deadline_s if deadline_s is None else deadline_s
+        with self._changed:
+            ahead = self._seconds_ahead()
+            too_many = self._queued_tokens + tokens > self.limits.queue_tokens
+            too_slow = ahead + seconds > DEADLINE_FRACTION * limit
+        if ahead == 0 or not (too_many or too_slow) or limit == math.inf:
             return None
         self._metrics.refused.labels("full").inc()
-        return full(f"{self._waiting:,} tokens wait already, about {ahead:.0f} s of work: ask again later", ahead)
+        return overloaded(
+            f"the queue is full: {self._queued_tokens:,} tokens are waiting, about {ahead:.0f} s of work; retry later",
+            ahead,
+        )
 
-    def _ahead(self) -> float:
-        """Seconds of work that is taken on already, as far as can be told."""
-        waiting = sum(line.size / self._rates.get(group.work, RATE) for group, line in self._lines.items())
-        return waiting + sum(growing.size for growing in list(self._growing.values())) / self._rates.get(WRITE, RATE)
+    def _seconds_ahead(self) -> float:
+        """Estimates the time that all accepted work takes."""
+        queued = sum(
+            queue.tokens / self._rates.get(key.work, INITIAL_TOKENS_PER_S) for key, queue in self._queues.items()
+        )
+        generating = sum(batch.tokens for batch in list(self._batches.values()))
+        return queued + generating / self._rates.get(GENERATE, INITIAL_TOKENS_PER_S)
 
-    def call(self, model: Shelved, function: Callable[[], R], client: str = "") -> Future[R]:
-        """Run something that needs the model for itself."""
+    def call(self, model: ServedModel, function: Callable[[], R], client: str = "") -> Future[R]:
+        """Runs a function that needs the model for itself, in the engine's thread."""
         done: Future[R] = Future()
 
-        def tell(_: int, what: Any) -> None:
-            if isinstance(what, Fault):
-                done.set_exception(what)
+        def deliver(_: int, result: Any) -> None:
+            if isinstance(result, ApiError):
+                done.set_exception(result)
             else:
-                done.set_result(what)
+                done.set_result(result)
 
-        self.put(Group(model, "call", (done,)), Job(client, self.limits.deadline, tell), [function], [1])
+        job = RequestJob(client, self.limits.deadline_s, deliver)
+        self.put(BatchKey(model, "call", (done,)), job, [function], [1])
         return done
 
-    def canary(self, model: Shelved) -> Future[None]:
-        """Done when the engine has had a turn for it: nothing to compute, let in however long the line is."""
+    def probe(self, model: ServedModel) -> Future[None]:
+        """Queues an empty call for a health check. It is never refused and has no deadline."""
         done: Future[None] = Future()
-
-        def tell(_: int, what: Any) -> None:
-            done.set_result(None)
-
-        self.put(Group(model, "canary", (done,)), Job("", math.inf, tell), [lambda: None], [1])
+        job = RequestJob("", math.inf, lambda _index, _result: done.set_result(None))
+        self.put(BatchKey(model, "probe", (done,)), job, [lambda: None], [1])
         return done
 
-    def retire(self, model: Shelved) -> None:
-        """Forget a model when the last of its texts is written."""
-        self.call(model, lambda: self._retired.add(model))
+    def retire(self, model: ServedModel) -> None:
+        """Frees a replaced model once its last queued or running request is answered. Never refused."""
+        with self._changed:
+            self._retired.add(model)
+            self._changed.notify()
 
     @property
-    def metrics(self) -> Metrics:
-        """What it counts."""
+    def metrics(self) -> ServerMetrics:
+        """The metrics that the engine updates."""
         return self._metrics
 
     @property
     def is_alive(self) -> bool:
-        """Does its thread run?"""
+        """Whether the engine's thread runs."""
         return self._thread.is_alive()
 
     def close(self) -> None:
-        """Finish what waits and what is being written, then stop; nothing new is taken."""
+        """Refuses new work, finishes what is queued or running, and stops the thread."""
         with self._changed:
             self._closed = True
             self._changed.notify()
         self._thread.join()
 
     def _run(self) -> None:
-        while self._rest():
-            self._batch()
-            for model in self._writing():
-                self._grow(model)
-            for model in self._retired - set(self._writing()):
-                self._growing.pop(model, None)
-                self._retired.discard(model)
+        while self._wait_for_work():
+            self._run_next_batch()
+            self._decode_all()
+            self._free_retired()
 
-    def _writing(self) -> list[Shelved]:
-        """The models that write, or should."""
-        with self._changed:
-            asked = [group.model for group in self._lines if group.work == WRITE]
-        return list(dict.fromkeys([*asked, *(model for model, growing in self._growing.items() if len(growing))]))
+    def _decode_all(self) -> None:
+        for model in self._generating_models():  # not in _run, where the variable would keep the last model alive
+            self._decode_step(model)
 
-    def _rest(self) -> bool:
-        """Wait until there is something to do; False where there never will be."""
+    def _generating_models(self) -> list[ServedModel]:
+        """Returns the models with queued or running generation requests."""
         with self._changed:
-            writes = any(len(growing) for growing in self._growing.values())
-            while not self._lines and not writes:
+            queued = [key.model for key in self._queues if key.work == GENERATE]
+        return list(dict.fromkeys([*queued, *(model for model, batch in self._batches.items() if len(batch))]))
+
+    def _free_retired(self) -> None:
+        with self._changed:
+            retired = [model for model in self._batches if model in self._retired]
+        for model in set(retired) - set(self._generating_models()):
+            del self._batches[model]
+
+    def _wait_for_work(self) -> bool:
+        """Blocks until there is something to do; returns False when the engine is closed and all work is done."""
+        with self._changed:
+            generating = any(len(batch) for batch in self._batches.values())
+            while not self._queues and not generating:
+                if any(model in self._retired for model in self._batches):
+                    return True
                 if self._closed:
                     return False
                 self._changed.wait()
-            if self._lines and not writes and not self._closed:  # nobody is kept waiting: others may join the batch
-                until = min(line.oldest for line in self._lines.values()) + self.limits.window
-                while self._waiting < self.limits.tokens and (left := until - time.monotonic()) > 0:
+            if self._queues and not generating and not self._closed:  # idle: wait a moment for the batch to fill
+                until = min(queue.oldest for queue in self._queues.values()) + self.limits.batch_window_s
+                while self._queued_tokens < self.limits.batch_tokens and (left := until - time.monotonic()) > 0:
                     self._changed.wait(left)
         return True
 
-    def _batch(self) -> None:
-        """One batch of the group whose turn it is."""
+    def _run_next_batch(self) -> None:
+        """Runs one batch of the next queue."""
         with self._changed:
-            group = next((g for g in self._lines if g.work != WRITE), None)
-            if group is None:
+            key = next((key for key in self._queues if key.work != GENERATE), None)
+            if key is None:
                 return
-            # a large batch keeps those waiting who see their text grow
-            writes = any(len(growing) for growing in self._growing.values())
-            parts = self._take(group, self.limits.tokens // (4 if writes else 1))
-        if parts:
-            began = time.perf_counter()
-            self._compute(group, parts)
-            self._count_work(group.work, parts, time.perf_counter() - began)
+            # a large batch would delay the next token of every running stream
+            generating = any(len(batch) for batch in self._batches.values())
+            items = self._take(key, self.limits.batch_tokens // (4 if generating else 1))
+        if items:
+            start = time.perf_counter()
+            self._compute(key, items)
+            self._record_batch(key.work, items, time.perf_counter() - start)
 
-    def _take(self, group: Group, budget: int, most: int | None = None) -> list[Part]:
-        """The next parts of a group, without those that are too late; the group goes behind the others."""
-        line = self._lines[group]
-        before = line.size
-        taken = line.take(budget, most)
-        self._count(line.size - before)
-        if line:
-            self._lines.move_to_end(group)
+    def _take(self, key: BatchKey, budget: int, limit: int | None = None) -> list[WorkItem]:
+        """Takes the next items of a queue without late ones; the queue moves behind the others."""
+        queue = self._queues[key]
+        before = queue.tokens
+        taken = queue.take(budget, limit)
+        self._count_queued(queue.tokens - before)
+        if queue:
+            self._queues.move_to_end(key)
         else:
-            del self._lines[group]
+            del self._queues[key]
         now = time.monotonic()
-        for part in taken:
-            self._metrics.waited.labels(group.work).observe(now - part.born)
-            if part.job.late:
-                part.tell(late(part.job.seconds))
-        return [part for part in taken if not part.job.late]
+        for item in taken:
+            self._metrics.waited.labels(key.work).observe(now - item.created)
+            if item.job.is_late:
+                item.deliver(deadline_exceeded(item.job.deadline_s))
+        return [item for item in taken if not item.job.is_late]
 
-    def _compute(self, group: Group, parts: list[Part]) -> None:
-        """A batch; where it fails, each part by itself, so that one does not spoil the others."""
+    def _compute(self, key: BatchKey, items: list[WorkItem]) -> None:
+        """Runs a batch; if it fails, runs each item alone, so that only the faulty one gets the error."""
         try:
-            results = list(compute(group.model, group.work, group.options, [part.value for part in parts]))
+            results = list(run_batch(key.model, key.work, key.options, [item.value for item in items]))
         except Exception as error:
-            if len(parts) > 1:
-                for part in parts:
-                    self._compute(group, [part])
+            if len(items) > 1:
+                for item in items:
+                    self._compute(key, [item])
                 return
-            results = [fault_of(error, group.work)]
-        for part, result in zip(parts, results, strict=True):
-            part.tell(result)
+            results = [to_api_error(error, key.work)]
+        for item, result in zip(items, results, strict=True):
+            item.deliver(result)
 
-    def _grow(self, model: Shelved) -> None:
-        """Let those in that there is room for, and write the next token of each text."""
-        growing = self._growing.get(model) or self._growing.setdefault(model, Growing(model))
-        began = time.perf_counter()
+    def _decode_step(self, model: ServedModel) -> None:
+        """Lets waiting requests join where there is room, then decodes one token of each sequence."""
+        batch = self._batches.get(model) or self._batches.setdefault(model, ContinuousBatch(model))
+        start = time.perf_counter()
         try:
-            self._admit(growing)
-            count = growing.step()
-        except Exception as error:  # its texts are lost, but the next ones need not be
-            fault = fault_of(error, WRITE)
-            for part in self._growing.pop(model).parts():
-                part.tell(fault)
+            self._admit(batch)
+            count = batch.step()
+        except Exception as error:  # these sequences are lost; later ones start afresh
+            api_error = to_api_error(error, GENERATE)
+            for item in self._batches.pop(model).items():
+                item.deliver(api_error)
             return
-        if count:  # those who left before they got a word say nothing about how fast it writes
-            self._count_rate(WRITE, count, time.perf_counter() - began)
-        self._metrics.written.labels(model.name).inc(count)
-        self._metrics.rows.labels(model.name).set(len(growing))
+        if count:  # steps in which every client had disconnected say nothing about speed
+            self._record_rate(GENERATE, count, time.perf_counter() - start)
+        self._metrics.generated.labels(model.name).inc(count)
+        self._metrics.sequences.labels(model.name).set(len(batch))
 
-    def _admit(self, growing: Growing) -> None:
-        group = Group(growing.model, WRITE)
+    def _admit(self, batch: ContinuousBatch) -> None:
+        key = BatchKey(batch.model, GENERATE)
         with self._changed:
-            if group not in self._lines or len(growing) >= self.limits.rows:
+            if key not in self._queues or len(batch) >= self.limits.max_sequences:
                 return
-            if len(self._lines[group]) < len(growing) // TOGETHER and growing.since < TOGETHER:
+            if len(self._queues[key]) < len(batch) // MIN_JOIN_RATIO and batch.steps_since_join < MIN_JOIN_RATIO:
                 return
-            room = self.limits.held - growing.size
+            room = self.limits.cache_slots - batch.tokens
             if room <= 0:
                 return
-            parts = self._take(group, min(room, self.limits.tokens), self.limits.rows - len(growing))
-        if parts:
-            growing.join(parts)
+            items = self._take(key, min(room, self.limits.batch_tokens), self.limits.max_sequences - len(batch))
+        if items:
+            batch.join(items)
 
-    def _count(self, tokens: int) -> None:
-        self._waiting += tokens
-        self._metrics.waiting.set(self._waiting)
+    def _count_queued(self, tokens: int) -> None:
+        self._queued_tokens += tokens
+        self._metrics.queued.set(self._queued_tokens)
 
-    def _count_work(self, work: str, parts: Sequence[Part], seconds: float) -> None:
-        size = sum(part.size for part in parts)
-        self._metrics.batch_tokens.labels(work).observe(size)
-        self._metrics.batch_parts.labels(work).observe(len(parts))
-        self._count_rate(work, size, seconds)
+    def _record_batch(self, work: str, items: Sequence[WorkItem], seconds: float) -> None:
+        tokens = sum(item.tokens for item in items)
+        self._metrics.batch_tokens.labels(work).observe(tokens)
+        self._metrics.batch_items.labels(work).observe(len(items))
+        self._record_rate(work, tokens, seconds)
 
-    def _count_rate(self, work: str, tokens: int, seconds: float) -> None:
+    def _record_rate(self, work: str, tokens: int, seconds: float) -> None:
         self._metrics.busy.labels(work).inc(seconds)
-        old, new = self._rates.get(work, RATE), tokens / max(seconds, 1e-4)
+        old, new = self._rates.get(work, INITIAL_TOKENS_PER_S), tokens / max(seconds, MIN_BATCH_S)
         self._rates[work] = old + 0.1 * (new - old)

@@ -1,4 +1,4 @@
-"""Jobs: what one request asks of the engine, in parts that are computed together with those of others."""
+"""Jobs: a request, split into work items that are batched with those of other requests."""
 
 from __future__ import annotations
 
@@ -7,47 +7,47 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from clearhead.serve.shelf import Shelved
+from clearhead.serve.model_registry import ServedModel
 
-WRITE = "write"
+GENERATE = "generate"  # work that runs in the model's continuous batch; all other work runs in one batch
 
 
 @dataclass(frozen=True)
-class Group:
-    """What may be computed in one batch: the same work of the same model with the same options."""
+class BatchKey:
+    """Items with equal keys may share a batch: same model, same work, same options."""
 
-    model: Shelved
+    model: ServedModel
     work: str
     options: tuple[Any, ...] = ()
 
 
 @dataclass(eq=False)
-class Job:
-    """One request. The engine's thread calls `tell` with the place of a part and what became of it."""
+class RequestJob:
+    """One request. The engine thread calls `deliver(index, result)` for each work item; a result may be an error."""
 
     client: str
-    seconds: float  # that it has
-    tell: Callable[[int, Any], None]
-    cancelled: bool = False  # nobody waits any more
-    born: float = field(default_factory=time.monotonic)
+    deadline_s: float
+    deliver: Callable[[int, Any], None]
+    cancelled: bool = False  # the client disconnected, or one item failed
+    created: float = field(default_factory=time.monotonic)
 
     @property
-    def late(self) -> bool:
-        """Has its time passed?"""
-        return time.monotonic() > self.born + self.seconds
+    def is_late(self) -> bool:
+        """Whether the deadline has passed."""
+        return time.monotonic() > self.created + self.deadline_s
 
 
 @dataclass(eq=False)
-class Part:
-    """A text, a pair, a question or a prompt of a job."""
+class WorkItem:
+    """One text, pair, question or prompt of a job."""
 
-    job: Job
-    place: int
+    job: RequestJob
+    index: int
     value: Any
-    size: int  # tokens, about: what the line is measured in
-    born: float = field(default_factory=time.monotonic)
+    tokens: int  # counted by the model's tokenizer; with the tokens that may be generated
+    created: float = field(default_factory=time.monotonic)
 
-    def tell(self, what: Any) -> None:
-        """A result, or a fault; nothing to somebody who has left."""
+    def deliver(self, result: Any) -> None:
+        """Passes a result or an error to the request, unless it was cancelled."""
         if not self.job.cancelled:
-            self.job.tell(self.place, what)
+            self.job.deliver(self.index, result)

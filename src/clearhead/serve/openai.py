@@ -1,4 +1,4 @@
-"""OpenAI's routes: embeddings, completions and chat as its clients ask for them, streams included."""
+"""OpenAI-compatible routes: embeddings, completions and chat completions, with streaming."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from fastapi import APIRouter, FastAPI, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response, StreamingResponse
 
-from clearhead.serve.asked import MOST, WRITTEN, Float, Prompts, Seed, Stops, Texts, Words, many
-from clearhead.serve.desk import Desk
-from clearhead.serve.faults import Fault, wrong
-from clearhead.serve.growing import Asked, Said
-from clearhead.serve.shelf import Shelved
-from clearhead.serve.streams import EVENTS, STREAMED, Json, sent
-from clearhead.serve.work import Vector
-from clearhead.serve.writing import How, Whole, prompted, replied
+from clearhead.serve.batch_ops import EmbeddedText
+from clearhead.serve.continuous_batch import GenerationChunk, GenerationRequest
+from clearhead.serve.dispatcher import Dispatcher
+from clearhead.serve.errors import ApiError, bad_request
+from clearhead.serve.generation import CompletedText, GenerationOptions, chat_request, completion_request
+from clearhead.serve.model_registry import ServedModel
+from clearhead.serve.schemas import MAX_NEW_TOKENS, MAX_TEXTS, Float, Prompts, Seed, Stops, Texts, Words, as_list
+from clearhead.serve.sse import EVENTS, STREAMED, OrjsonResponse, sse_event
 
-TOKENS = 16  # of a completion where nobody says, as OpenAI has it
+DEFAULT_MAX_TOKENS = 16  # of a completion, as in OpenAI's API
 
 
-class _Open(BaseModel):
-    """Clients send fields of their own (`user`, `metadata`): what is not known here is passed over."""
+class _OpenAIRequest(BaseModel):
+    """Base of OpenAI's request bodies. Unknown fields are ignored: clients send others, such as `user`."""
 
     model: Annotated[str, Field(min_length=1, max_length=200)]
 
 
-class Embeddings(_Open):
-    """Texts to turn into vectors."""
+class EmbeddingsRequest(_OpenAIRequest):
+    """Texts to embed."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"model": "minilm", "input": "A dog runs."}]})
 
     input: Texts
     encoding_format: Literal["float", "base64"] = "float"
-    dimensions: int | None = Field(None, ge=1, le=2**16, description="Must be what the model gives.")
+    dimensions: int | None = Field(None, ge=1, le=2**16, description="Must equal the model's width.")
 
 
-class _Drawn(_Open):
-    """How tokens are chosen; what is asked for and cannot be done here is a fault."""
+class _OpenAISamplingRequest(_OpenAIRequest):
+    """Sampling parameters."""
 
     temperature: Float | None = Field(None, ge=0, le=2)
     top_p: Float | None = Field(None, gt=0, le=1)
@@ -52,38 +52,40 @@ class _Drawn(_Open):
     stop: Stops | None = None
     seed: Seed = None
 
-    def how(self, max_new: int | None, number: int) -> How:
-        """The same, as it is said here; each of `n` answers has a seed of its own."""
+    def options(self, max_new_tokens: int | None, number: int) -> GenerationOptions:
+        """Returns the generation options of choice `number`; each of the `n` choices has its own seed."""
         seed = None if self.seed is None else (self.seed + number) % 2**63
-        stop = () if self.stop is None else tuple(many(self.stop))
-        return How(max_new=max_new, temperature=self.temperature, top_p=self.top_p, seed=seed, stop=stop)
+        stop = () if self.stop is None else tuple(as_list(self.stop))
+        return GenerationOptions(
+            max_new_tokens=max_new_tokens, temperature=self.temperature, top_p=self.top_p, seed=seed, stop=stop
+        )
 
     @property
-    def counts(self) -> bool:
-        """Should a stream end with how many tokens there were?"""
+    def includes_usage(self) -> bool:
+        """Whether a stream ends with the token counts."""
         return bool((self.stream_options or {}).get("include_usage"))
 
 
-class Completions(_Drawn):
-    """A prompt to go on from."""
+class CompletionsRequest(_OpenAISamplingRequest):
+    """One or several prompts to continue."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"model": "gpt", "prompt": "The old man", "max_tokens": 20, "temperature": 0}]}
     )
 
     prompt: Prompts
-    max_tokens: int | None = Field(None, ge=1, le=WRITTEN)
+    max_tokens: int | None = Field(None, ge=1, le=MAX_NEW_TOKENS)
     echo: Literal[False] = False
 
 
-class Message(BaseModel):
-    """One turn."""
+class ChatMessage(BaseModel):
+    """One message of a dialogue."""
 
     role: Literal["system", "developer", "user", "assistant"]
     content: Words
 
 
-class ChatCompletions(_Drawn):
+class ChatCompletionsRequest(_OpenAISamplingRequest):
     """The messages of a dialogue."""
 
     model_config = ConfigDict(
@@ -92,21 +94,21 @@ class ChatCompletions(_Drawn):
         }
     )
 
-    messages: Annotated[list[Message], Field(min_length=1, max_length=MOST)]
-    max_tokens: int | None = Field(None, ge=1, le=WRITTEN)
-    max_completion_tokens: int | None = Field(None, ge=1, le=WRITTEN)
+    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MAX_TEXTS)]
+    max_tokens: int | None = Field(None, ge=1, le=MAX_NEW_TOKENS)
+    max_completion_tokens: int | None = Field(None, ge=1, le=MAX_NEW_TOKENS)
 
 
 class Usage(BaseModel):
-    """Tokens read and written."""
+    """Token counts."""
 
     prompt_tokens: int
     total_tokens: int
     completion_tokens: int = 0
 
 
-class Vectors(BaseModel):
-    """As OpenAI's clients read them."""
+class EmbeddingsResponse(BaseModel):
+    """Embeddings in OpenAI's format."""
 
     object: Literal["list"]
     model: str
@@ -114,8 +116,8 @@ class Vectors(BaseModel):
     usage: Usage
 
 
-class Completion(BaseModel):
-    """As OpenAI's clients read it."""
+class CompletionResponse(BaseModel):
+    """A completion in OpenAI's format."""
 
     id: str
     object: str
@@ -125,8 +127,8 @@ class Completion(BaseModel):
     usage: Usage
 
 
-class Listed(BaseModel):
-    """One model."""
+class ModelEntry(BaseModel):
+    """A model in OpenAI's format."""
 
     id: str
     object: Literal["model"]
@@ -134,148 +136,172 @@ class Listed(BaseModel):
     owned_by: str
 
 
-class Listing(BaseModel):
-    """All models."""
+class ModelList(BaseModel):
+    """All models in OpenAI's format."""
 
     object: Literal["list"]
-    data: list[Listed]
+    data: list[ModelEntry]
 
 
-def add(app: FastAPI, desk: Desk) -> None:
-    """Put the routes under /v1."""
+def add_openai_routes(app: FastAPI, dispatcher: Dispatcher) -> None:
+    """Adds the routes under /v1."""
     router = APIRouter(prefix="/v1", tags=["openai"])
 
-    @router.get("/models", response_model=Listing)
+    @router.get("/models", response_model=ModelList)
     async def models() -> Response:  # pyright: ignore[reportUnusedFunction]
-        """What is served."""
-        return Json({"object": "list", "data": [_listed(one) for one in desk.shelf.all()]})
+        """The served models."""
+        return OrjsonResponse({"object": "list", "data": [_model_entry(model) for model in dispatcher.registry.all()]})
 
-    @router.get("/models/{name}", response_model=Listed)
+    @router.get("/models/{name}", response_model=ModelEntry)
     async def model(name: Annotated[str, Field(max_length=200)]) -> Response:  # pyright: ignore[reportUnusedFunction]
-        """One of them."""
-        return Json(_listed(desk.shelf.of(name, "attention")))
+        """One served model."""
+        return OrjsonResponse(_model_entry(dispatcher.registry.find(name, "attention")))
 
-    @router.post("/embeddings", response_model=Vectors)
-    async def embeddings(body: Embeddings, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
-        """A vector for each text."""
-        model = desk.shelf.of(body.model, "embed")
-        texts = many(body.input)
-        request.scope["noted"] = {"model": model.name, "count": len(texts)}
-        found: list[Vector] = await desk.answers(request, model, "embed", texts, (None, None))
-        width = len(found[0].values)
+    @router.post("/embeddings", response_model=EmbeddingsResponse)
+    async def embeddings(body: EmbeddingsRequest, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
+        """Embeddings: one vector per text."""
+        model = dispatcher.registry.find(body.model, "embed")
+        texts = as_list(body.input)
+        request.scope["log_fields"] = {"model": model.name, "count": len(texts)}
+        results: list[EmbeddedText] = await dispatcher.answers(request, model, "embed", texts, (None, None))
+        width = len(results[0].values)
         if body.dimensions is not None and body.dimensions != width:
-            raise wrong(f"{body.dimensions} dimensions: {model.name} gives {width}", "dimensions")
-        base64_asked = body.encoding_format == "base64"
-        data = [
-            {"object": "embedding", "index": i, "embedding": _base64(one) if base64_asked else one.values}
-            for i, one in enumerate(found)
-        ]
-        tokens = sum(one.tokens for one in found)
+            message = f"{body.dimensions} dimensions are not available: the vectors of {model.name} have {width}"
+            raise bad_request(message, "dimensions")
+        encode = _base64 if body.encoding_format == "base64" else _values
+        data = [{"object": "embedding", "index": i, "embedding": encode(result)} for i, result in enumerate(results)]
+        tokens = sum(result.tokens for result in results)
         usage = {"prompt_tokens": tokens, "total_tokens": tokens, "completion_tokens": 0}
-        return Json({"object": "list", "model": model.name, "data": data, "usage": usage})
+        return OrjsonResponse({"object": "list", "model": model.name, "data": data, "usage": usage})
 
-    @router.post("/completions", response_model=Completion, responses=STREAMED)
-    async def completions(body: Completions, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
-        """What a language model writes after a prompt."""
-        model = desk.shelf.of(body.model, "generate")
-        limit = TOKENS if body.max_tokens is None else body.max_tokens
-        all_asked = [
-            prompted(model, prompt, body.how(limit, number)) for prompt in many(body.prompt) for number in range(body.n)
-        ]
-        return await _written(desk, request, model, all_asked, body, chat=False)
+    @router.post("/completions", response_model=CompletionResponse, responses=STREAMED)
+    async def completions(body: CompletionsRequest, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
+        """Text generation from a prompt."""
+        model = dispatcher.registry.find(body.model, "generate")
+        limit = DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens
+        options = [body.options(limit, number) for number in range(body.n)]
+        generations: list[GenerationRequest] = []
+        for prompt in as_list(body.prompt):
+            generations += await dispatcher.tokenize(_completions, model, prompt, options)
+        return await _respond(dispatcher, request, model, generations, body, chat=False)
 
-    @router.post("/chat/completions", response_model=Completion, responses=STREAMED)
-    async def chat(body: ChatCompletions, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
+    @router.post("/chat/completions", response_model=CompletionResponse, responses=STREAMED)
+    async def chat(body: ChatCompletionsRequest, request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
         """The next turn of a dialogue."""
-        model = desk.shelf.of(body.model, "chat")
+        model = dispatcher.registry.find(body.model, "chat")
         turns = [message.content for message in body.messages]
         limit = body.max_completion_tokens or body.max_tokens
-        all_asked = [replied(model, turns, body.how(limit, number))[1] for number in range(body.n)]
-        return await _written(desk, request, model, all_asked, body, chat=True)
+        options = [body.options(limit, number) for number in range(body.n)]
+        generations = [(await dispatcher.tokenize(chat_request, model, turns, each))[1] for each in options]
+        return await _respond(dispatcher, request, model, generations, body, chat=True)
 
     app.include_router(router)
 
 
-def _listed(one: Shelved) -> dict[str, Any]:
-    return {"id": one.name, "object": "model", "created": one.made, "owned_by": "clearhead"}
+def _model_entry(model: ServedModel) -> dict[str, Any]:
+    return {"id": model.name, "object": "model", "created": model.created, "owned_by": "clearhead"}
 
 
-def _base64(one: Vector) -> str:
-    return base64.b64encode(one.values.numpy().astype("<f4").tobytes()).decode()
+def _values(text: EmbeddedText) -> Any:
+    return text.values
 
 
-async def _written(
-    desk: Desk, request: Request, model: Shelved, all_asked: list[Asked], body: _Drawn, *, chat: bool
+def _base64(text: EmbeddedText) -> str:
+    return base64.b64encode(text.values.numpy().astype("<f4").tobytes()).decode()
+
+
+def _completions(model: ServedModel, prompt: str, options: list[GenerationOptions]) -> list[GenerationRequest]:
+    return [completion_request(model, prompt, each) for each in options]
+
+
+async def _respond(
+    dispatcher: Dispatcher,
+    request: Request,
+    model: ServedModel,
+    generations: list[GenerationRequest],
+    body: _OpenAISamplingRequest,
+    *,
+    chat: bool,
 ) -> Response:
     kind = "chat.completion" if chat else "text_completion"
     name = ("chatcmpl-" if chat else "cmpl-") + secrets.token_hex(12)
-    request.scope["noted"] = {"model": model.name, "count": len(all_asked)}
+    request.scope["log_fields"] = {"model": model.name, "count": len(generations)}
     head = {"id": name, "object": kind, "created": int(time.time()), "model": model.name}
-    read = sum(len(one.row) for one in all_asked)
+    prompt_tokens = sum(len(generation.prompt_ids) for generation in generations)
     if body.stream:
         head["object"] = f"{kind}.chunk" if chat else kind
-        return StreamingResponse(_stream(desk, request, model, all_asked, body, head, chat, read), media_type=EVENTS)
-    wholes = [Whole.of(p) for p in await asyncio.gather(*(desk.whole(request, model, one) for one in all_asked))]
+        events = _stream(dispatcher, request, model, generations, body, head, chat, prompt_tokens)
+        return StreamingResponse(events, media_type=EVENTS)
+    results = await asyncio.gather(*(dispatcher.complete(request, model, one) for one in generations))
+    completed = [CompletedText.from_chunks(chunks) for chunks in results]
     choices = [
         {
             "index": i,
-            "finish_reason": whole.reason,
+            "finish_reason": text.finish_reason,
             "logprobs": None,
-            **({"message": {"role": "assistant", "content": whole.text}} if chat else {"text": whole.text}),
+            **({"message": {"role": "assistant", "content": text.text}} if chat else {"text": text.text}),
         }
-        for i, whole in enumerate(wholes)
+        for i, text in enumerate(completed)
     ]
-    return Json({**head, "choices": choices, "usage": _usage(read, sum(whole.tokens for whole in wholes))})
+    usage = _usage(prompt_tokens, sum(text.tokens for text in completed))
+    return OrjsonResponse({**head, "choices": choices, "usage": usage})
 
 
 async def _stream(
-    desk: Desk, request: Request, model: Shelved, all_asked: list[Asked], body: _Drawn, head: dict[str, Any],
-    chat: bool, read: int,
-) -> AsyncIterator[bytes]:  # fmt: skip
-    """Chunks of all choices as they come, then the mark of the end."""
-    queue: asyncio.Queue[tuple[int, Said | Fault]] = asyncio.Queue()
+    dispatcher: Dispatcher,
+    request: Request,
+    model: ServedModel,
+    generations: list[GenerationRequest],
+    body: _OpenAISamplingRequest,
+    head: dict[str, Any],
+    chat: bool,
+    prompt_tokens: int,
+) -> AsyncIterator[bytes]:
+    """Yields the chunks of all choices as they arrive, then [DONE]."""
+    queue: asyncio.Queue[tuple[int, GenerationChunk | ApiError]] = asyncio.Queue()
 
-    async def feed(number: int, one: Asked) -> None:
+    async def feed(number: int, generation: GenerationRequest) -> None:
         try:
-            async for said in desk.pieces(request, model, one):
-                queue.put_nowait((number, said))
-        except Fault as fault:
-            queue.put_nowait((number, fault))
+            async for chunk in dispatcher.stream(request, model, generation):
+                queue.put_nowait((number, chunk))
+        except ApiError as error:
+            queue.put_nowait((number, error))
 
-    feeders = [asyncio.ensure_future(feed(i, one)) for i, one in enumerate(all_asked)]
+    feeders = [asyncio.ensure_future(feed(i, generation)) for i, generation in enumerate(generations)]
     try:
-        left, count = len(all_asked), 0
+        unfinished, count = len(generations), 0
         if chat:
-            for i in range(left):
-                yield sent({**head, "choices": [_chunk(i, {"role": "assistant", "content": ""}, None)]})
-        while left:
-            number, said = await queue.get()
-            if isinstance(said, Fault):
-                yield sent(said.body())
+            for i in range(unfinished):
+                yield sse_event({**head, "choices": [_delta(i, {"role": "assistant", "content": ""}, None)]})
+        while unfinished:
+            number, chunk = await queue.get()
+            if isinstance(chunk, ApiError):
+                yield sse_event(chunk.body())
                 return
             count += 1
-            left -= said.reason is not None
-            if said.text:
-                piece = _chunk(number, {"content": said.text}, None) if chat else _piece(number, said.text, said.reason)
-                yield sent({**head, "choices": [piece]})
-            if said.reason is not None and (chat or not said.text):
-                last = _chunk(number, {}, said.reason) if chat else _piece(number, "", said.reason)
-                yield sent({**head, "choices": [last]})
-        if body.counts:
-            yield sent({**head, "choices": [], "usage": _usage(read, count)})
+            reason = chunk.finish_reason
+            unfinished -= reason is not None
+            if chunk.text:
+                choice = _delta(number, {"content": chunk.text}, None) if chat else _text(number, chunk.text, reason)
+                yield sse_event({**head, "choices": [choice]})
+            if reason is not None and (chat or not chunk.text):
+                last = _delta(number, {}, reason) if chat else _text(number, "", reason)
+                yield sse_event({**head, "choices": [last]})
+        if body.includes_usage:
+            yield sse_event({**head, "choices": [], "usage": _usage(prompt_tokens, count)})
         yield b"data: [DONE]\n\n"
     finally:
         for feeder in feeders:
             feeder.cancel()
 
 
-def _chunk(index: int, delta: dict[str, Any], reason: str | None) -> dict[str, Any]:
+def _delta(index: int, delta: dict[str, Any], reason: str | None) -> dict[str, Any]:
     return {"index": index, "delta": delta, "finish_reason": reason, "logprobs": None}
 
 
-def _piece(index: int, text: str, reason: str | None) -> dict[str, Any]:
+def _text(index: int, text: str, reason: str | None) -> dict[str, Any]:
     return {"index": index, "text": text, "finish_reason": reason, "logprobs": None}
 
 
-def _usage(read: int, written: int) -> dict[str, int]:
-    return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+def _usage(prompt: int, completion: int) -> dict[str, int]:
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}

@@ -1,4 +1,4 @@
-"""The page at /, on which every task can be tried, and the page at /docs: their own files, nobody else's."""
+"""The web pages: / to try every task, /docs as API reference. All files come from the package (built from web/)."""
 
 from __future__ import annotations
 
@@ -15,37 +15,35 @@ FILES = {
     "/page.css": ("page.css", "text/css"),
     "/docs": ("docs.html", "text/html"),
     "/docs.js": ("docs.js", "text/javascript"),
-    "/ask.js": ("ask.js", "text/javascript"),
-    "/dom.js": ("dom.js", "text/javascript"),
-    "/shown.js": ("shown.js", "text/javascript"),
+    "/shared.js": ("shared.js", "text/javascript"),
     "/icon.svg": ("icon.svg", "image/svg+xml"),
-    "/favicon.ico": ("icon.svg", "image/svg+xml"),  # where browsers look, also for the pages of attention
+    "/favicon.ico": ("icon.svg", "image/svg+xml"),  # requested by browsers, also for the attention pages
 }
 
 
-def add(app: FastAPI) -> None:
-    """Put the pages where browsers look for them."""
-    for path, (name, kind) in FILES.items():
-        app.add_api_route(path, _sender(name, kind), include_in_schema=False)
+def add_page(app: FastAPI) -> None:
+    """Adds the routes of the pages and of /openapi.json."""
+    for path, (name, media_type) in FILES.items():
+        app.add_api_route(path, _sender(name, media_type), include_in_schema=False)
 
     @cache
     def description() -> bytes:
         return orjson.dumps(app.openapi())
 
-    async def describe() -> Response:
+    async def openapi() -> Response:
         return Response(description(), media_type="application/json")
 
-    app.add_api_route("/openapi.json", describe, include_in_schema=False)
+    app.add_api_route("/openapi.json", openapi, include_in_schema=False)
 
 
-def _sender(name: str, kind: str):
+def _sender(name: str, media_type: str):
     async def send() -> Response:
-        return Response(asset(name), media_type=kind)
+        return Response(asset(name), media_type=media_type)
 
     return send
 
 
 @cache
 def asset(name: str) -> str:
-    """A file of the page."""
+    """Returns the text of a file of the pages."""
     return (resources.files("clearhead.serve") / "asset" / name).read_text(encoding="utf-8")

@@ -1,13 +1,23 @@
-"""Studies: the claims of a course on attention as experiments that anyone can rerun."""
+"""Studies: claims of a course on attention as experiments that can be rerun."""
 
-from clearhead.studies import bank, bottleneck, domain, gradient, labels, language_models, order, scaling
-from clearhead.studies.corpus import Corpus
+from clearhead.studies import (
+    bottleneck,
+    domain_pretraining,
+    gradient,
+    labels_needed,
+    language_models,
+    scaling,
+    word_order,
+    word_senses,
+)
+from clearhead.studies.training import StudyCorpus
 
 STUDIES = {
-    "bottleneck": bottleneck, "gradient": gradient, "language_models": language_models, "labels": labels, "bank": bank,
-    "order": order, "scaling": scaling, "domain": domain,
+    "bottleneck": bottleneck, "gradient": gradient, "language_models": language_models, "labels": labels_needed,
+    "word_senses": word_senses, "word_order": word_order, "scaling": scaling, "domain_pretraining": domain_pretraining,
 }  # fmt: skip
 
 __all__ = [
-    "STUDIES", "Corpus", "bank", "bottleneck", "domain", "gradient", "labels", "language_models", "order", "scaling",
+    "STUDIES", "StudyCorpus", "bottleneck", "domain_pretraining", "gradient", "labels_needed", "language_models",
+    "scaling", "word_order", "word_senses",
 ]  # fmt: skip

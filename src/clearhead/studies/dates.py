@@ -1,4 +1,4 @@
-"""Dates as people write them, and as ISO 8601 does: two languages for translators that learn in a minute."""
+"""Written dates and ISO 8601: a synthetic translation task that small models learn in a minute."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ MONTHS = (
 )  # fmt: skip
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 JOINTS = (", ", "; ", " and ", ", then ", " and also ")
-LONGEST = 5  # dates in one source
-PARTS = {"valid": 1000, "test": 2000}  # days that are kept from training
+MAX_DATES = 5  # in one source
+PARTS = {"valid": 1000, "test": 2000}  # days that are not in the training data
 
 
 def _ordinal(day: int) -> str:
@@ -35,7 +35,7 @@ def _weekday(d: date) -> str:
 
 
 def _short(d: date) -> str:
-    return f"{d.year % 100:02d}"  # the century is that of 1970 to 2029
+    return f"{d.year % 100:02d}"  # years are 1970 to 2029
 
 
 FORMATS: dict[str, Callable[[date], str]] = {
@@ -54,12 +54,12 @@ FORMATS: dict[str, Callable[[date], str]] = {
         lambda d: f"on a {_weekday(d)}, the {_ordinal(d.day)} of {_month(d)} in the year {d.year}"
     ),
 }
-"""How people write a day, by the way they write 3 May 1998: with dots the day stands first, with strokes the month."""
+"""Date formats by their form of 3 May 1998: with dots the day comes first, with slashes the month."""
 
 
 @dataclass(frozen=True)
-class Pair:
-    """One or several dates in words, and the same in ISO 8601."""
+class DatePair:
+    """One or more written dates, and the same dates in ISO 8601."""
 
     source: str
     target: str
@@ -67,7 +67,7 @@ class Pair:
 
 
 def split(seed: int) -> dict[str, list[date]]:
-    """Every day from FIRST to LAST in one of the parts train, valid and test, and in no other."""
+    """Split the days from FIRST to LAST into train, valid and test."""
     days = [FIRST + timedelta(n) for n in range((LAST - FIRST).days + 1)]
     random.Random(f"days {seed}").shuffle(days)
     parts: dict[str, list[date]] = {}
@@ -76,24 +76,24 @@ def split(seed: int) -> dict[str, list[date]]:
     return {"train": days, **parts}
 
 
-def pair(days: Sequence[date], chance: random.Random) -> Pair:
-    """These days, each in a format of its own, joined."""
+def pair(days: Sequence[date], rng: random.Random) -> DatePair:
+    """Return a pair of these days, each in a random format."""
     words = ""
     for i, day in enumerate(days):
-        words += (chance.choice(JOINTS) if i else "") + chance.choice(list(FORMATS.values()))(day)
-    return Pair(words, " ".join(day.isoformat() for day in days), len(days))
+        words += (rng.choice(JOINTS) if i else "") + rng.choice(list(FORMATS.values()))(day)
+    return DatePair(words, " ".join(day.isoformat() for day in days), len(days))
 
 
-def pairs(days: Sequence[date], count: int, seed: int) -> list[Pair]:
-    """So many pairs of these days: as many of one date as of two, three, up to LONGEST."""
-    chance = random.Random(f"pairs {seed}")
-    return [pair(chance.sample(days, 1 + i % LONGEST), chance) for i in range(count)]
+def pairs(days: Sequence[date], count: int, seed: int) -> list[DatePair]:
+    """Return `count` pairs of these days, with 1 to MAX_DATES dates in equal numbers."""
+    rng = random.Random(f"pairs {seed}")
+    return [pair(rng.sample(days, 1 + i % MAX_DATES), rng) for i in range(count)]
 
 
-def write_pairs(found: Sequence[Pair], path: Path) -> None:
-    """A table of two columns, source and target. One that is there already has to be this one."""
-    table = "source\ttarget\n" + "".join(f"{p.source}\t{p.target}\n" for p in found)
+def write_pairs(date_pairs: Sequence[DatePair], path: Path) -> None:
+    """Write a TSV table with columns source and target; an existing file must have the same content."""
+    table = "source\ttarget\n" + "".join(f"{p.source}\t{p.target}\n" for p in date_pairs)
     if not path.exists():
         write_atomic(path, table)
     elif path.read_text(encoding="utf-8") != table:
-        raise ValueError(f"{path} holds other pairs than those of this seed and size: give another folder")
+        raise ValueError(f"{path} holds pairs of another seed or size: choose another folder")

@@ -1,4 +1,4 @@
-"""The demo: three tiny translators learn to read dates, and the bottleneck between encoder and decoder shows."""
+"""Demo: three tiny models translate dates and show the encoder-decoder bottleneck."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clearhead.app import App, load
-from clearhead.see import Curve, Map, Panel, draw_curves, draw_maps
-from clearhead.studies.dates import LONGEST, Pair, pairs, split, write_pairs
-from clearhead.studies.trained import Heard, trained, unheard
+from clearhead.pipeline import Pipeline, load
+from clearhead.studies.dates import MAX_DATES, DatePair, pairs, split, write_pairs
+from clearhead.studies.training import OnProgress, no_progress, train_recipe
 from clearhead.train import Recipe, make_recipe
+from clearhead.viz import Curve, Heatmap, Panel, draw_curves, draw_heatmaps
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MODELS: dict[str, dict[str, Any]] = {
-    "GRU, no attention": {"kind": "gru", "width": 64, "hidden": 128, "attention": "none"},
-    "GRU, additive attention": {"kind": "gru", "width": 64, "hidden": 96, "attention": "additive"},
-    "Transformer": {"kind": "transformer", "width": 96, "num_layers": 2, "num_heads": 4, "hidden": 192},
+    "GRU, no attention": {"kind": "gru", "width": 64, "hidden_size": 128, "attention": "none"},
+    "GRU, additive attention": {"kind": "gru", "width": 64, "hidden_size": 96, "attention": "additive"},
+    "Transformer": {"kind": "transformer", "width": 96, "num_layers": 2, "num_heads": 4, "ffn_dim": 192},
 }
 FOLDERS = {"GRU, no attention": "gru_plain", "GRU, additive attention": "gru", "Transformer": "transformer"}
 ALIGNED = {"Transformer": "Transformer, mean of all heads and layers"}
-RATES = {"gru": 4e-3, "transformer": 4e-3}
+LEARNING_RATES = {"gru": 4e-3, "transformer": 4e-3}
 COLUMNS = {"source": "source", "target": "target"}
-ANSWER = 6 * LONGEST + 2  # tokens: enough for every date, and for a model that does not find the end
-STEPS_A_SECOND = 700 / 150  # of each of the three, on two quiet cores
+MAX_ANSWER_TOKENS = 6 * MAX_DATES + 2  # enough for every date, and a limit where a model does not stop
+STEPS_PER_SECOND = 700 / 150  # of each model, on two idle cores
 
 
 @dataclass(frozen=True)
-class Alignment:
-    """What each token written attended to: the mean of all heads of all layers."""
+class DemoAlignment:
+    """Attention from output to input tokens, averaged over all heads and layers."""
 
     written: tuple[str, ...]
     read: tuple[str, ...]
@@ -39,31 +39,31 @@ class Alignment:
 
 
 @dataclass(frozen=True)
-class Learner:
-    """What one of the models came to."""
+class DateModelRun:
+    """Results of one model."""
 
     label: str
     parameters: int
     steps: int
     seconds: float  # of training
-    accuracy: float  # answers that are right to the last character
-    by_length: dict[int, float]  # the same by the number of dates in a source
-    answer: str  # to the example
-    alignment: Alignment | None  # of that answer; None without attention
+    accuracy: float  # exactly correct answers
+    by_length: dict[int, float]  # accuracy by the number of dates in the source
+    answer: str  # for the example
+    alignment: DemoAlignment | None  # of the example; None without attention
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What came of the demo."""
+class DemoResult:
+    """Results of the demo."""
 
     example: str
     right: str
-    learners: tuple[Learner, ...]
-    tested: int  # pairs, of days that nobody has trained on
+    learners: tuple[DateModelRun, ...]
+    tested: int  # test pairs, with days that are not in the training data
 
 
 def recipes(steps: int, seed: int) -> dict[str, Recipe]:
-    """The three, alike in everything but the model and its learning rate."""
+    """Return one recipe per model; they differ in the model and its learning rate only."""
 
     def recipe(model: Mapping[str, Any]) -> Recipe:
         return make_recipe(
@@ -77,7 +77,7 @@ def recipes(steps: int, seed: int) -> dict[str, Recipe]:
                     "steps": steps,
                     "batch_tokens": 2048,
                     "dtype": "float32",
-                    "optimiser": {"lr": RATES[model["kind"]]},
+                    "optimizer": {"lr": LEARNING_RATES[model["kind"]]},
                     "schedule": {"kind": "linear", "warmup": max(1, steps // 10), "final": 0.02},
                     "evaluate_every": steps,
                     "save_every": steps,
@@ -96,12 +96,12 @@ def measure(
     seed: int = 1,
     examples: int = 25_000,
     tested: int = 500,
-    heard: Heard = unheard,
-) -> Outcome:
-    """Train the three in `folder` and try them on days they have not seen.
+    on_progress: OnProgress = no_progress,
+) -> DemoResult:
+    """Train the three models in `folder` and test them on unseen days.
 
-    `seconds` says how many steps are taken, by what two quiet cores do, and not when to stop: the outcome follows from
-    the seed, however busy the machine.
+    `seconds` sets the number of steps, by the speed of two idle cores, and is not a time limit: the result depends on
+    the seed alone.
     """
     days = split(seed)
     folder.mkdir(parents=True, exist_ok=True)
@@ -109,58 +109,64 @@ def measure(
         write_pairs(pairs(days[part], count, seed), folder / f"{part}.tsv")
     test = pairs(days["test"], tested, seed)
     example = next(p for p in test if p.num_dates == 3)
-    learners: list[Learner] = []
-    for label, recipe in recipes(max(1, round(seconds * STEPS_A_SECOND)), seed).items():
-        _, progress = trained(label, recipe, folder, folder / FOLDERS[label], heard)
-        app = load(folder / FOLDERS[label] / "model")
-        learners.append(_tried(label, app, test, example, progress.step, progress.seconds))
-    return Outcome(example.source, example.target, tuple(learners), len(test))
+    runs: list[DateModelRun] = []
+    for label, recipe in recipes(max(1, round(seconds * STEPS_PER_SECOND)), seed).items():
+        _, progress = train_recipe(label, recipe, folder, folder / FOLDERS[label], on_progress)
+        pipeline = load(folder / FOLDERS[label] / "model")
+        runs.append(_evaluate(label, pipeline, test, example, progress.step, progress.seconds))
+    return DemoResult(example.source, example.target, tuple(runs), len(test))
 
 
-def _tried(label: str, app: App, test: Sequence[Pair], example: Pair, steps: int, seconds: float) -> Learner:
-    answers = [plain(t.text) for t in app.translate([p.source for p in test], beam=1, max_len=ANSWER)]
-    right = [answer == p.target for answer, p in zip(answers, test, strict=True)]
-    lengths = {n: [ok for ok, p in zip(right, test, strict=True) if p.num_dates == n] for n in range(1, LONGEST + 1)}
-    shown = app.translate(example.source, beam=1, max_len=ANSWER, align=MODELS[label].get("attention") != "none")
+def _evaluate(
+    label: str, pipeline: Pipeline, test: Sequence[DatePair], example: DatePair, steps: int, seconds: float
+) -> DateModelRun:
+    answers = [plain(t.text) for t in pipeline.translate([p.source for p in test], beam=1, max_len=MAX_ANSWER_TOKENS)]
+    correct = [answer == p.target for answer, p in zip(answers, test, strict=True)]
+    lengths = {
+        n: [ok for ok, p in zip(correct, test, strict=True) if p.num_dates == n] for n in range(1, MAX_DATES + 1)
+    }
+    translated = pipeline.translate(
+        example.source, beam=1, max_len=MAX_ANSWER_TOKENS, align=MODELS[label].get("attention") != "none"
+    )
     alignment = None
-    if shown.alignment is not None:
-        weights = tuple(tuple(round(w, 4) for w in row) for row in shown.alignment.tolist())
-        alignment = Alignment(shown.tokens, shown.source, weights)
-    return Learner(
+    if translated.alignment is not None:
+        weights = tuple(tuple(round(w, 4) for w in row) for row in translated.alignment.tolist())
+        alignment = DemoAlignment(translated.tokens, translated.source, weights)
+    return DateModelRun(
         label=label,
-        parameters=sum(p.numel() for p in app.model.parameters()),
+        parameters=sum(p.numel() for p in pipeline.model.parameters()),
         steps=steps,
         seconds=round(seconds, 1),
-        accuracy=sum(right) / len(right),
-        by_length={n: sum(found) / len(found) for n, found in lengths.items() if found},
-        answer=plain(shown.text),
+        accuracy=sum(correct) / len(correct),
+        by_length={n: sum(oks) / len(oks) for n, oks in lengths.items() if oks},
+        answer=plain(translated.text),
         alignment=alignment,
     )
 
 
 def plain(answer: str) -> str:
-    """An answer as ISO 8601 writes it: WordPiece has strokes for words of their own."""
+    """Remove the spaces around hyphens: WordPiece makes hyphens separate words."""
     return answer.replace(" - ", "-")
 
 
-def draw(outcome: Outcome) -> dict[str, Figure]:
-    """The two pictures: accuracy against length, and the alignments of the example."""
+def draw(outcome: DemoResult) -> dict[str, Figure]:
+    """Plot accuracy against the number of dates, and the alignments of the example."""
     curves = [
         Curve(x.label, list(x.by_length), [100 * share for share in x.by_length.values()]) for x in outcome.learners
     ]
     panel = Panel(
         curves,
-        "dates in one source",
-        "answers without a fault (%)",
+        "dates in the source",
+        "exactly correct answers (%)",
         y_range=(0, 100),
         ticks=[(n, str(n)) for n in outcome.learners[0].by_length],
     )
     maps = [
-        Map(ALIGNED.get(x.label, x.label), x.alignment.weights, x.alignment.written, x.alignment.read)
+        Heatmap(ALIGNED.get(x.label, x.label), x.alignment.weights, x.alignment.written, x.alignment.read)
         for x in outcome.learners
         if x.alignment is not None
     ]
     return {
-        "accuracy": draw_curves([panel], "Reading dates: accuracy against length", width=6.8),
-        "alignments": draw_maps(maps, "Reading dates: what is read for each token written"),
+        "accuracy": draw_curves([panel], "Date translation: accuracy by number of dates", width=6.8),
+        "alignments": draw_heatmaps(maps, "Date translation: attention from output to input tokens"),
     }

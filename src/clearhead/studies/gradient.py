@@ -1,4 +1,4 @@
-"""The gradient on its way back: how much the loss at a token depends on what was read so many tokens before."""
+"""Vanishing gradients: how much the loss at a token depends on inputs k tokens earlier."""
 
 from __future__ import annotations
 
@@ -11,66 +11,65 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from clearhead.app import load
 from clearhead.models import Model
-from clearhead.see import Curve, Panel, draw_curves
-from clearhead.studies.corpus import Corpus
-from clearhead.studies.trained import Heard, trained, unheard
+from clearhead.pipeline import load
+from clearhead.studies.training import OnProgress, StudyCorpus, no_progress, train_recipe
 from clearhead.tasks import Batch
 from clearhead.train import Recipe, make_recipe
-from clearhead.train.ranks import Ranks
+from clearhead.train.distributed import Distributed
+from clearhead.viz import Curve, Panel, draw_curves
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NETS = {"RNN": "rnn", "GRU": "gru", "LSTM": "lstm"}
-REACH = 100  # tokens back
+REACH = 100  # maximum distance k in tokens
 SEQUENCES = 128
-FLOOR = 1e-12  # where the axis ends, at the latest
-POSITIONS = 8  # tokens whose loss is followed back, in each sequence
+FLOOR = 1e-12  # lower limit of the axis
+POSITIONS = 8  # tokens per sequence whose loss is differentiated
 
 
 @dataclass(frozen=True)
-class Flow:
-    """The mean norm of d loss(t) / d input(t - k) for k = 0, 1, 2, ..."""
+class GradientFlow:
+    """Mean norm of d loss(t) / d input(t - k) for k = 0, 1, 2, ..."""
 
     label: str
     parameters: int
     initial: tuple[float, ...]
     trained: tuple[float, ...]
-    valid_loss: float  # after training, in nats a token
+    valid_loss: float  # after training, in nats per token
 
 
 @dataclass(frozen=True)
-class Gradient:
-    """What was measured."""
+class GradientResult:
+    """Results of the study."""
 
     steps: int
     reach: int
     sequences: int
     positions: int
-    flows: tuple[Flow, ...]
+    flows: tuple[GradientFlow, ...]
 
 
-def recipes(corpus: Corpus, steps: int, seed: int, width: int = 128, reach: int = REACH) -> dict[str, Recipe]:
-    """One layer of each recurrent net and two of a Transformer, alike in everything else."""
+def recipes(corpus: StudyCorpus, steps: int, seed: int, width: int = 128, reach: int = REACH) -> dict[str, Recipe]:
+    """Return recipes of one-layer recurrent models and a two-layer Transformer with equal settings otherwise."""
     models: dict[str, dict[str, Any]] = {
-        label: {"kind": kind, "width": width, "hidden": width} for label, kind in NETS.items()
+        label: {"kind": kind, "width": width, "hidden_size": width} for label, kind in NETS.items()
     }
-    models["Transformer"] = {"width": width, "num_layers": 2, "num_heads": 4, "hidden": 4 * width}
+    models["Transformer"] = {"width": width, "num_layers": 2, "num_heads": 4, "ffn_dim": 4 * width}
     return {
         label: make_recipe(
             {
                 "task": "language_model",
                 "seed": seed,
-                "data": {"train": corpus.part, "hold_out": corpus.hold_out, "max_len": reach + POSITIONS},
-                "tokenizer": {"vocab_size": 257},  # bytes: letter by letter
+                "data": {"train": corpus.part, "validation_rows": corpus.validation_rows, "max_len": reach + POSITIONS},
+                "tokenizer": {"vocab_size": 257},  # bytes: one token per character
                 "model": {**model, "dropout": 0.0},
                 "train": {
                     "steps": steps,
                     "batch_tokens": 4096,
                     "dtype": "float32",
-                    "optimiser": {"lr": 2e-3},
+                    "optimizer": {"lr": 2e-3},
                     "schedule": {"kind": "linear", "warmup": max(1, steps // 10), "final": 0.05},
                     "evaluate_every": steps,
                     "save_every": steps,
@@ -83,7 +82,7 @@ def recipes(corpus: Corpus, steps: int, seed: int, width: int = 128, reach: int 
 
 
 def measure(
-    corpus: Corpus,
+    corpus: StudyCorpus,
     folder: Path,
     *,
     steps: int = 300,
@@ -91,39 +90,43 @@ def measure(
     width: int = 128,
     reach: int = REACH,
     sequences: int = SEQUENCES,
-    heard: Heard = unheard,
-) -> Gradient:
-    """Follow the gradient back through an RNN, a GRU, an LSTM and a Transformer, untrained and trained in `folder`."""
-    flows: list[Flow] = []
-    followed = 0
+    on_progress: OnProgress = no_progress,
+) -> GradientResult:
+    """Measure the gradient norms of an RNN, GRU, LSTM and Transformer, untrained and trained in `folder`."""
+    flows: list[GradientFlow] = []
+    count = 0
     for label, recipe in recipes(corpus, steps, seed, width, reach).items():
-        run, progress = trained(label, recipe, corpus.base, folder / label.lower(), heard)
-        whole = np.flatnonzero(run.task.lengths(run.valid) == reach + POSITIONS)[:sequences]
-        if not len(whole):
+        run, progress = train_recipe(label, recipe, corpus.base, folder / label.lower(), on_progress)
+        full_length = np.flatnonzero(run.task.lengths(run.valid) == reach + POSITIONS)[:sequences]
+        if not len(full_length):
             raise ValueError(
-                f"{corpus.name}: what is kept for validation is shorter than {reach + POSITIONS} tokens; give more text"
+                f"{corpus.name}: the validation part is shorter than {reach + POSITIONS} tokens; give more text"
             )
-        batch, followed = run.task.collate(run.valid, whole), len(whole)
-        first, last = run.job(Ranks(), shown=False).model, load(folder / label.lower() / "model").model
-        assert isinstance(first, Model) and progress.best is not None
-        size = sum(p.numel() for p in last.parameters())
-        flows.append(Flow(label, size, norms(first, batch, reach), norms(last, batch, reach), round(progress.best, 4)))
-    return Gradient(steps, reach, followed, POSITIONS, tuple(flows))
+        batch, count = run.task.collate(run.valid, full_length), len(full_length)
+        untrained, trained = run.job(Distributed(), shown=False).model, load(folder / label.lower() / "model").model
+        assert isinstance(untrained, Model) and progress.best is not None
+        size = sum(p.numel() for p in trained.parameters())
+        flows.append(
+            GradientFlow(
+                label, size, norms(untrained, batch, reach), norms(trained, batch, reach), round(progress.best, 4)
+            )
+        )
+    return GradientResult(steps, reach, count, POSITIONS, tuple(flows))
 
 
 def norms(model: Model, batch: Batch, reach: int) -> tuple[float, ...]:
-    """The norms of d loss(t) / d input(t - k) for k from 0 to `reach`, their mean over the last tokens of a batch.
+    """Return the norms of d loss(t) / d input(t - k) for k from 0 to `reach`, averaged over the last tokens of a batch.
 
-    Inputs are the vectors that enter the first layer. All sequences are equally long.
+    Inputs are the embeddings that enter the first layer. All sequences have the same length.
     """
     inputs: list[Tensor] = []
 
-    def cut(module: nn.Module, given: Any, x: Tensor) -> Tensor:  # what comes before the layers is left out
+    def detach(module: nn.Module, args: Any, x: Tensor) -> Tensor:  # the gradient stops at the first layer's input
         inputs.append(x.detach().requires_grad_())
         return inputs[0]
 
     assert model.decoder is not None
-    hook = model.decoder.embedding.register_forward_hook(cut)
+    hook = model.decoder.embedding.register_forward_hook(detach)
     try:
         scores = model.eval()(batch.ids, batch.layout)
     finally:
@@ -133,19 +136,19 @@ def norms(model: Model, batch: Batch, reach: int) -> tuple[float, ...]:
     total = torch.zeros(reach + 1)
     for t in range(reach, length):
         (grad,) = torch.autograd.grad(losses[:, t].sum(), inputs, retain_graph=True)  # (N, D)
-        back = grad.norm(dim=1).view(count, length)[:, t - reach : t + 1].flip(1)  # (B, K), the nearest first
+        back = grad.norm(dim=1).view(count, length)[:, t - reach : t + 1].flip(1)  # (B, K), nearest first
         total += back.mean(0)
     return tuple(float(f"{x:.4g}") for x in (total / (length - reach)).tolist())
 
 
-def draw(measured: Gradient) -> Figure:
-    """Two panels: untrained and trained, the norms against the distance, on a logarithmic axis."""
-    far = [float(k) for k in range(measured.reach + 1)]
+def draw(measured: GradientResult) -> Figure:
+    """Plot the norms against the distance on a logarithmic axis, untrained and trained."""
+    distances = [float(k) for k in range(measured.reach + 1)]
     ends = [x for flow in measured.flows for x in (*flow.initial, *flow.trained) if x > 0]
     panels = [
         Panel(
-            [Curve(flow.label, far, values(flow)) for flow in measured.flows],
-            "distance k (letters)",
+            [Curve(flow.label, distances, values(flow)) for flow in measured.flows],
+            "distance k (characters)",
             "mean norm of d loss(t) / d input(t − k)",
             title,
             y_scale="log",
@@ -153,12 +156,12 @@ def draw(measured: Gradient) -> Figure:
         )
         for title, values in (("untrained", _initial), (f"after {measured.steps:,} steps", _trained))
     ]
-    return draw_curves(panels, "The gradient on its way back through a text", width=5.2, height=4.2)
+    return draw_curves(panels, "Gradient norm by distance", width=5.2, height=4.2)
 
 
-def _initial(flow: Flow) -> tuple[float, ...]:
+def _initial(flow: GradientFlow) -> tuple[float, ...]:
     return flow.initial
 
 
-def _trained(flow: Flow) -> tuple[float, ...]:
+def _trained(flow: GradientFlow) -> tuple[float, ...]:
     return flow.trained

@@ -1,4 +1,4 @@
-"""Recurrent and Transformer language models on the same text: what they learn by the step, and by the minute."""
+"""Recurrent and Transformer language models on the same text: validation loss by step and by training time."""
 
 from __future__ import annotations
 
@@ -9,79 +9,78 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from clearhead.app import load
-from clearhead.see import Curve, Panel, draw_curves
-from clearhead.studies.corpus import Corpus
-from clearhead.studies.trained import Heard, trained, unheard
+from clearhead.pipeline import load
+from clearhead.studies.training import OnProgress, StudyCorpus, no_progress, train_recipe
 from clearhead.train import Recipe, make_recipe
 from clearhead.train.tracking import read_log
+from clearhead.viz import Curve, Panel, draw_curves
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-POINTS = 12  # evaluations of a run
+NUM_EVALUATIONS = 12  # per run
 MAX_LEN = 128
 MODELS: dict[str, dict[str, Any]] = {
-    "LSTM": {"kind": "lstm", "width": 128, "hidden": 232, "num_layers": 2},
-    "Transformer": {"width": 128, "num_layers": 4, "num_heads": 4, "hidden": 512},
+    "LSTM": {"kind": "lstm", "width": 128, "hidden_size": 232, "num_layers": 2},
+    "Transformer": {"width": 128, "num_layers": 4, "num_heads": 4, "ffn_dim": 512},
 }
 SMALL: dict[str, dict[str, Any]] = {
-    "LSTM": {"kind": "lstm", "width": 32, "hidden": 48, "num_layers": 1},
-    "Transformer": {"width": 32, "num_layers": 1, "num_heads": 2, "hidden": 128},
+    "LSTM": {"kind": "lstm", "width": 32, "hidden_size": 48, "num_layers": 1},
+    "Transformer": {"width": 32, "num_layers": 1, "num_heads": 2, "ffn_dim": 128},
 }
 
 
 @dataclass(frozen=True)
-class Point:
-    """The loss on the validation text after so many steps and seconds."""
+class CurvePoint:
+    """Validation loss after a number of steps and seconds."""
 
     step: int
     seconds: float
-    loss: float  # nats a token
+    loss: float  # nats per token
 
 
 @dataclass(frozen=True)
-class Speaker:
-    """One language model."""
+class LanguageModelRun:
+    """Results of one language model."""
 
     label: str
     parameters: int
     seconds: float
-    tokens_per_second: float  # the median of its steps
-    points: tuple[Point, ...]
+    tokens_per_second: float  # median over the steps
+    points: tuple[CurvePoint, ...]
     sample: str
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """What was measured."""
+class LanguageModelsResult:
+    """Results of the study."""
 
     steps: int
     batch_tokens: int
     vocab_size: int
     threads: int
     prompt: str
-    speakers: tuple[Speaker, ...]
+    speakers: tuple[LanguageModelRun, ...]
 
 
 def recipes(
-    corpus: Corpus, steps: int, seed: int, models: dict[str, dict[str, Any]], vocab_size: int, batch_tokens: int
+    corpus: StudyCorpus, steps: int, seed: int, models: dict[str, dict[str, Any]], vocab_size: int, batch_tokens: int
 ) -> dict[str, Recipe]:
-    """The two, alike in everything but the model."""
-    every = max(1, steps // POINTS)
+    """Return one recipe per model; they differ in the model only."""
+    every = max(1, steps // NUM_EVALUATIONS)
     return {
         label: make_recipe(
             {
                 "task": "language_model",
                 "seed": seed,
-                "data": {"train": corpus.part, "hold_out": corpus.hold_out, "max_len": MAX_LEN},
+                "data": {"train": corpus.part, "validation_rows": corpus.validation_rows, "max_len": MAX_LEN},
                 "tokenizer": {"vocab_size": vocab_size},
                 "model": {**model, "dropout": 0.1},
                 "train": {
                     "steps": steps,
                     "batch_tokens": batch_tokens,
                     "dtype": "float32",
-                    "optimiser": {"lr": 2e-3, "weight_decay": 0.01},
+                    "optimizer": {"lr": 2e-3, "weight_decay": 0.01},
                     "schedule": {"kind": "cosine", "warmup": max(1, steps // 10), "final": 0.05},
                     "evaluate_every": every,
                     "save_every": steps,
@@ -94,7 +93,7 @@ def recipes(
 
 
 def measure(
-    corpus: Corpus,
+    corpus: StudyCorpus,
     folder: Path,
     *,
     steps: int = 600,
@@ -103,25 +102,29 @@ def measure(
     vocab_size: int = 1000,
     batch_tokens: int = 4096,
     prompt: str = "ROMEO:",
-    heard: Heard = unheard,
-) -> Comparison:
-    """Train the two in `folder`, and let them go on from a prompt."""
-    speakers: list[Speaker] = []
+    on_progress: OnProgress = no_progress,
+) -> LanguageModelsResult:
+    """Train the models in `folder`, and generate a text from a prompt with each."""
+    runs: list[LanguageModelRun] = []
     for label, recipe in recipes(corpus, steps, seed, models, vocab_size, batch_tokens).items():
-        run, progress = trained(label, recipe, corpus.base, folder / label.lower(), heard)
+        run, progress = train_recipe(label, recipe, corpus.base, folder / label.lower(), on_progress)
         log = read_log(run.folder / "log.jsonl")
-        at = {r["step"]: r["seconds"] for r in log if "seconds" in r}
-        points = tuple(Point(r["step"], at[r["step"]], round(r["valid_loss"], 4)) for r in log if "valid_loss" in r)
-        app = load(run.folder / "model")
-        written = app.generate(prompt, max_new=MAX_LEN - 16, temperature=0.8, top_p=0.95, seed=seed)
-        size = sum(p.numel() for p in app.model.parameters())
+        seconds_at = {r["step"]: r["seconds"] for r in log if "seconds" in r}
+        points = tuple(
+            CurvePoint(r["step"], seconds_at[r["step"]], round(r["valid_loss"], 4)) for r in log if "valid_loss" in r
+        )
+        pipeline = load(run.folder / "model")
+        generated = pipeline.generate(prompt, max_new_tokens=MAX_LEN - 16, temperature=0.8, top_p=0.95, seed=seed)
+        size = sum(p.numel() for p in pipeline.model.parameters())
         rate = median(r["tokens_per_second"] for r in log if "tokens_per_second" in r)
-        speakers.append(Speaker(label, size, round(progress.seconds, 1), round(rate), points, prompt + written.text))
-    return Comparison(steps, batch_tokens, vocab_size, torch.get_num_threads(), prompt, tuple(speakers))
+        runs.append(
+            LanguageModelRun(label, size, round(progress.seconds, 1), round(rate), points, prompt + generated.text)
+        )
+    return LanguageModelsResult(steps, batch_tokens, vocab_size, torch.get_num_threads(), prompt, tuple(runs))
 
 
-def draw(measured: Comparison) -> Figure:
-    """The loss against steps, and against minutes."""
+def draw(measured: LanguageModelsResult) -> Figure:
+    """Plot the validation loss against steps and against minutes of training."""
 
     def curves(by_time: bool) -> list[Curve]:
         return [
@@ -135,7 +138,7 @@ def draw(measured: Comparison) -> Figure:
 
     cores = "one core" if measured.threads == 1 else f"{measured.threads} cores"
     panels = [
-        Panel(curves(False), "steps", "validation loss (nats a token)", "by the step", labelled=False),
-        Panel(curves(True), f"minutes of training, {cores}", "", "by the minute"),
+        Panel(curves(False), "steps", "validation loss (nats per token)", "by training step", labelled=False),
+        Panel(curves(True), f"minutes of training, {cores}", "", "by training time"),
     ]
-    return draw_curves(panels, "Two language models on one text", width=5.2, height=4.0)
+    return draw_curves(panels, "LSTM and Transformer language models on the same text", width=5.2, height=4.0)

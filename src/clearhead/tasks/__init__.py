@@ -1,30 +1,43 @@
-"""Tasks: one file a job, from rows of text to a batch, a loss, a metric and an answer."""
+"""Tasks: one file per task, from rows of text to batches, a loss, metrics and answers."""
 
-from clearhead.tasks.classify import Classified, Classify
-from clearhead.tasks.converse import Converse
-from clearhead.tasks.faults import unknown
+from clearhead.tasks.classify import Classification, Classify, Pair
+from clearhead.tasks.dialogue import Dialogue
 from clearhead.tasks.language_model import LanguageModel
-from clearhead.tasks.masked import Masked
-from clearhead.tasks.pair import Pair
-from clearhead.tasks.qa import Answered, Qa, Span
-from clearhead.tasks.replaced import Replaced
-from clearhead.tasks.tag import Name, Tag, Tagged
-from clearhead.tasks.task import Batch, LeftOut, Settings, Task
+from clearhead.tasks.masked_lm import MaskedLM
+from clearhead.tasks.qa import AnswerSpan, QaResult, QuestionAnswering
+from clearhead.tasks.replaced_tokens import ReplacedTokens
+from clearhead.tasks.tag import Entity, Tag, TagResult
+from clearhead.tasks.task import Answering, Batch, Skipped, Task, TaskConfig, TaskSpec, did_you_mean
 from clearhead.tasks.translate import Translate
 
-TASKS = {
-    "translate": Translate,
-    "language_model": LanguageModel,
-    "converse": Converse,
-    "masked": Masked,
-    "replaced": Replaced,
-    "classify": Classify,
-    "pair": Pair,
-    "tag": Tag,
-    "qa": Qa,
-}
+TASKS: dict[str, type[Task]] = {
+    task.spec.name: task
+    for task in (
+        Translate, LanguageModel, Dialogue, MaskedLM, ReplacedTokens, Classify, Pair, Tag, QuestionAnswering,
+    )
+}  # fmt: skip
 
 __all__ = [
-    "TASKS", "Answered", "Batch", "Classified", "Classify", "Converse", "LanguageModel", "LeftOut", "Masked", "Name",
-    "Pair", "Qa", "Replaced", "Settings", "Span", "Tag", "Tagged", "Task", "Translate", "unknown",
+    "TASKS",
+    "AnswerSpan",
+    "Answering",
+    "Batch",
+    "Classification",
+    "Classify",
+    "Dialogue",
+    "Entity",
+    "LanguageModel",
+    "MaskedLM",
+    "Pair",
+    "QaResult",
+    "QuestionAnswering",
+    "ReplacedTokens",
+    "Skipped",
+    "Tag",
+    "TagResult",
+    "Task",
+    "TaskConfig",
+    "TaskSpec",
+    "Translate",
+    "did_you_mean",
 ]  # fmt: skip

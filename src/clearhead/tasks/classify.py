@@ -1,244 +1,275 @@
-"""Classification: a text gets one label, several, or a number."""
+"""Text classification: one label, several labels, or a number for a text or a pair of texts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from clearhead.data import Columns, Held, Integers, Ragged, Row, Rows
-from clearhead.models.heads import Kind
-from clearhead.models.heads import Sequence as SequenceHead
+from clearhead.data import Columns, InMemoryColumns, Integers, Ragged, Row, Rows
+from clearhead.hub.folder import LoadedModel
+from clearhead.models.heads import HeadKind
+from clearhead.models.heads import SequenceHead as SequenceHead
 from clearhead.models.model import Model
-from clearhead.models.store import Opened
 from clearhead.tasks import metrics
-from clearhead.tasks.documents import CHUNK, Reader, gathered, joined, stitched
-from clearhead.tasks.encoders import Labelling, in_order, labels_of
-from clearhead.tasks.labels import COLUMNS, Labels
-from clearhead.tasks.task import Batch, LeftOut, Settings
-from clearhead.tasks.words import tensor
+from clearhead.tasks.encoder_task import EncoderTask, batches_in_order, head_labels
+from clearhead.tasks.labels import COLUMNS, LabelKind, Labels
+from clearhead.tasks.task import Batch, Skipped, TaskConfig, TaskSpec
+from clearhead.tasks.windows import CHUNK, WindowTokenizer, collate_windows, concat_columns, merge_windows
 from clearhead.text import Tokenizer
 
-PROBLEMS = {"one": "single_label_classification", "several": "multi_label_classification", "number": "regression"}
+TextInput = str | tuple[str, str]
+"""A text, or a pair of texts."""
+
+PROBLEM_TYPES: dict[LabelKind, str] = {
+    "single_label": "single_label_classification",
+    "multi_label": "multi_label_classification",
+    "regression": "regression",
+}
 
 
 @dataclass(frozen=True)
-class Classified:
-    """What a text was called: its label, its labels or its number; and the score of every label."""
+class Classification:
+    """The predicted label, labels or number of a text, and the score of every label."""
 
     answer: str | tuple[str, ...] | float
     scores: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
 @dataclass(frozen=True, eq=False)
-class Classify(Labelling):
-    """Learn what a text is called.
+class Classify(EncoderTask):
+    """Classifies texts.
 
-    A text longer than `max_len` tokens is read in windows, whose scores are averaged by their length: in training as in
-    answering.
+    A text longer than `max_len` tokens is read in windows, whose scores are averaged by length, in training and in
+    inference.
     """
 
     tokenizer: Tokenizer
     labels: Labels
-    settings: Settings = field(default_factory=Settings)
-    thresholds: tuple[float, ...] = ()  # of several labels: the score from which each is said
+    settings: TaskConfig = field(default_factory=TaskConfig)
+    thresholds: tuple[float, ...] = ()  # multi-label: the score from which each label is predicted
 
-    name: ClassVar[str] = "classify"
     suffix: ClassVar[str] = "SequenceClassification"
     texts: ClassVar[tuple[str, ...]] = ("text",)
-    forms: ClassVar[tuple[tuple[str, ...], ...]] = (("text", "label"), ("text", "labels"), ("text", "number"))
-    drawn: ClassVar[Any] = ("text", lambda values: str(values.get("label", values.get("labels"))))
-    template: ClassVar[str] = "bert"
-    metrics: ClassVar[tuple[str, ...]] = (
-        "loss", "accuracy", "f1", "macro_f1", "micro_f1", "exact", "spearman", "pearson", "rmse",
-    )  # fmt: skip
+    spec: ClassVar[TaskSpec] = TaskSpec(
+        name="classify",
+        column_sets=(("text", "label"), ("text", "labels"), ("text", "number")),
+        metrics=("loss", "accuracy", "f1", "macro_f1", "micro_f1", "exact", "spearman", "pearson", "rmse"),
+        split_by=("text", lambda values: str(values.get("label", values.get("labels")))),
+    )
 
     @classmethod
-    def learn(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
-        """The labels of the rows."""
-        told = next(name for name in columns if name in COLUMNS)
-        return Labels.learn(COLUMNS[told], (row.values[told] for row in rows)).facts()
+    def collect_labels(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
+        """Return the labels of the rows."""
+        column = next(name for name in columns if name in COLUMNS)
+        return Labels.collect(COLUMNS[column], (row.values[column] for row in rows)).to_dict()
 
     @classmethod
-    def make(cls, tokenizer: Tokenizer, settings: Settings, facts: Mapping[str, Any]) -> Self:
-        """The task with these labels."""
-        return cls(tokenizer, Labels.of(facts), settings)
+    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, facts: Mapping[str, Any]) -> Self:
+        """Create the task with the labels of the training rows."""
+        return cls(tokenizer, Labels.from_dict(facts), settings)
 
     @classmethod
-    def of(cls, opened: Opened) -> Self:
-        """The task that a model folder was trained for."""
-        labels = labels_of(opened, "sequence", "label texts", "classify")
-        told = opened.facts.get("answers", {})
-        problem = {value: name for name, value in PROBLEMS.items()}.get(str(opened.raw.get("problem_type")), "one")
-        kind = "number" if len(labels) == 1 and problem == "one" else problem
-        settings = Settings(max_len=opened.max_len or 512, segments=opened.has_segments)
-        return cls(opened.words, Labels(kind, labels), settings, tuple(told.get("thresholds", ())))  # type: ignore[arg-type]
+    def from_model(cls, loaded: LoadedModel) -> Self:
+        """Create the task that a model folder was trained for."""
+        names = head_labels(loaded, "sequence", "classify texts", "classify")
+        answers = loaded.metadata.get("answers", {})
+        kinds: dict[str, LabelKind] = {value: kind for kind, value in PROBLEM_TYPES.items()}
+        kind: LabelKind = kinds.get(str(loaded.hf_config.get("problem_type")), "single_label")
+        labels = Labels("regression" if len(names) == 1 and kind == "single_label" else kind, names)
+        settings = TaskConfig(max_len=loaded.max_len or 512, segments=loaded.has_segments)
+        return cls(loaded.require_tokenizer, labels, settings, tuple(answers.get("thresholds", ())))
 
     @property
-    def head(self) -> tuple[Kind, tuple[str, ...]]:
-        """A score for each label of a text."""
+    def head(self) -> tuple[HeadKind, tuple[str, ...]]:
+        """One score per label for a text."""
         return "sequence", self.labels.names
 
     @property
-    def reader(self) -> Reader:
-        """Who reads texts in windows."""
-        return Reader(self.tokenizer, self.settings.max_len, self.settings.segments and len(self.texts) > 1)
+    def reader(self) -> WindowTokenizer:
+        """The tokenizer of windows."""
+        return WindowTokenizer(self.tokenizer, self.settings.max_len, self.settings.segments and len(self.texts) > 1)
 
-    def encode(self, rows: Rows) -> tuple[Held, list[LeftOut]]:
-        """Texts in windows, and what they are called; rows with a label nobody has learnt are left out, and told."""
-        parts: list[Held] = []
+    def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:
+        """Tokenize texts into windows; rows with a label that is not in the training rows are skipped and reported."""
+        parts: list[InMemoryColumns] = []
         labels: list[list[int] | list[float]] = []
-        seen, strange, stream = 0, "", iter(rows)
+        total, reason, stream = 0, "", iter(rows)
         while chunk := list(islice(stream, CHUNK)):
-            kept: list[Row] = []
+            good: list[Row] = []
             for row in chunk:
-                seen += 1
+                total += 1
                 try:
                     labels.append(self.labels.read(row.values[self.column]))
-                    kept.append(row)
+                    good.append(row)
                 except ValueError as error:
-                    strange = strange or f"{row.file} line {row.line:,}: {error}"
-            if kept:
-                parts.append(self.read([[row.values[name] for row in kept] for name in self.texts]))
-        columns = joined(parts)
-        if self.labels.kind == "number":
-            columns["label"] = Ragged.of_numbers(x[0] for x in labels)
+                    reason = reason or f"{row.file} line {row.line:,}: {error}"
+            if good:
+                parts.append(self.read([[row.values[name] for row in good] for name in self.texts]))
+        columns = concat_columns(parts)
+        if self.labels.kind == "regression":
+            columns["label"] = Ragged.from_numbers(x[0] for x in labels)
         else:
-            columns["label"] = Ragged.of(labels)  # type: ignore[arg-type]
-        left = LeftOut(seen - len(labels), seen, strange)
-        return columns, [left] if left.count else []
+            columns["label"] = Ragged.from_lists(cast(list[list[int]], labels))
+        skipped = Skipped(total - len(labels), total, reason)
+        return columns, [skipped] if skipped.count else []
 
     @property
     def column(self) -> str:
-        """The column that its labels are in."""
+        """The column of its labels."""
         return next(name for name, kind in COLUMNS.items() if kind == self.labels.kind)
 
-    def read(self, texts: Sequence[Sequence[str]]) -> Held:
-        """Texts of a column each as windows."""
+    def read(self, texts: Sequence[Sequence[str]]) -> InMemoryColumns:
+        """Tokenize columns of texts into windows."""
         return self.reader.read(*texts)
 
     def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """All tokens of all windows."""
+        """Return the number of tokens in all windows of each text."""
         return columns["ids"].lengths(examples)
 
-    def counts(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """A text counts once."""
+    def num_targets(self, columns: Columns, examples: Integers | None = None) -> Integers:
+        """Return 1 for each text."""
         return np.ones(len(columns["ids"] if examples is None else examples), dtype=np.int64)
 
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
-        """The windows of these texts, and their labels: (n,), of several (n, labels)."""
-        held = columns.get("label")
-        if held is None:
+        """Return the windows of these texts; labels are (n,), multi-label (n, labels)."""
+        column = columns.get("label")
+        if column is None:
             labels = torch.zeros(0)
-        elif self.labels.kind == "several":
-            names, sizes = held.take(examples)
+        elif self.labels.kind == "multi_label":
+            names, sizes = column.take(examples)
             labels = torch.zeros(len(examples), len(self.labels.names))
             labels[np.repeat(np.arange(len(examples)), sizes), names] = 1.0
         else:
-            labels = tensor(held.take(examples)[0])
-        return gathered(columns, examples, labels)
+            labels = torch.from_numpy(column.take(examples)[0])
+        return collate_windows(columns, examples, labels)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Cross-entropy, the mean over labels of the binary one, or the squared error, summed over texts."""
+        """Return cross-entropy, mean binary cross-entropy over labels, or squared error, summed over texts."""
         count = len(batch.labels)
         scores = self._scores(model, batch, count)
-        if self.labels.kind == "one":
+        if self.labels.kind == "single_label":
             weight = self._weights(scores) if model.training else None
             smoothing = self.settings.label_smoothing if model.training else 0.0
             losses = F.cross_entropy(scores, batch.labels, label_smoothing=smoothing, reduction="none")
             return (losses if weight is None else losses * weight[batch.labels]).sum()
-        if self.labels.kind == "several":
+        if self.labels.kind == "multi_label":
             weight = self._weights(scores) if model.training else None
             losses = F.binary_cross_entropy_with_logits(scores, batch.labels, weight=weight, reduction="none")
             return losses.mean(1).sum()
-        due = (batch.labels - self.labels.center) / self.labels.spread
-        return F.mse_loss(scores[:, 0], due, reduction="sum")
+        target = (batch.labels - self.labels.center) / self.labels.spread
+        return F.mse_loss(scores[:, 0], target, reduction="sum")
 
     def _weights(self, scores: Tensor) -> Tensor | None:
-        return scores.new_tensor(self.labels.balance()) if self.settings.balanced else None
+        return scores.new_tensor(self.labels.balance()) if self.settings.balance_classes else None
 
     def _scores(self, model: nn.Module, batch: Batch, count: int) -> Tensor:
         assert isinstance(model, Model)
-        found = model(batch.ids, batch.layout, segments=batch.segments)  # (windows, labels)
-        return stitched(found.float(), batch, count)
+        scores = model(batch.ids, batch.layout, segments=batch.segments)  # (windows, labels)
+        return merge_windows(scores.float(), batch, count)
 
     @torch.inference_mode()
     def outputs(self, model: nn.Module, columns: Columns) -> Tensor:
-        """What the head says of every text, (texts, labels), float32."""
-        found = torch.zeros(len(columns["ids"]), len(self.labels.names))
-        for examples, batch in in_order(self, model, columns):
-            found[torch.from_numpy(examples)] = self._scores(model, batch, len(examples)).cpu()
-        return found
+        """Return the head's scores of every text, (texts, labels), float32."""
+        scores = torch.zeros(len(columns["ids"]), len(self.labels.names))
+        for examples, batch in batches_in_order(self, model, columns):
+            scores[torch.from_numpy(examples)] = self._scores(model, batch, len(examples)).cpu()
+        return scores
 
-    def answers(self, model: nn.Module, texts: Sequence[Sequence[str]]) -> Iterator[Classified]:
-        """What each text is called, in order."""
-        for lo in range(0, len(texts[0]), CHUNK):
-            columns = self.read([side[lo : lo + CHUNK] for side in texts])
-            yield from map(self._answer, self.outputs(model, columns))
+    def input_from(self, values: Mapping[str, Any]) -> TextInput:
+        """Return the text, or the pair of texts, of a row."""
+        text, *second = (values[name] for name in self.texts)
+        return (text, second[0]) if second else text
 
-    def _answer(self, scores: Tensor) -> Classified:
+    def answer(self, loaded: LoadedModel, inputs: Sequence[TextInput]) -> Iterator[Classification]:
+        """Yield the classification of each text or pair, in order."""
+        for lo in range(0, len(inputs), CHUNK):
+            rows = [(text,) if isinstance(text, str) else text for text in inputs[lo : lo + CHUNK]]
+            columns = self.read(list(zip(*rows, strict=True)))
+            yield from map(self._classification, self.outputs(loaded.model, columns))
+
+    def _classification(self, scores: Tensor) -> Classification:
         names, kind = self.labels.names, self.labels.kind
-        if kind == "number":
-            return Classified(float(scores[0]) * self.labels.spread + self.labels.center)
-        shares = torch.softmax(scores, 0) if kind == "one" else torch.sigmoid(scores)
-        told = {name: float(share) for name, share in zip(names, shares, strict=True)}
-        if kind == "one":
-            return Classified(names[int(scores.argmax())], told)
+        if kind == "regression":
+            return Classification(float(scores[0]) * self.labels.spread + self.labels.center)
+        probabilities = torch.softmax(scores, 0) if kind == "single_label" else torch.sigmoid(scores)
+        by_name = {name: float(value) for name, value in zip(names, probabilities, strict=True)}
+        if kind == "single_label":
+            return Classification(names[int(scores.argmax())], by_name)
         limits = self.thresholds or (0.5,) * len(names)
-        return Classified(tuple(n for n, limit in zip(names, limits, strict=True) if told[n] >= limit), told)
+        return Classification(tuple(n for n, limit in zip(names, limits, strict=True) if by_name[n] >= limit), by_name)
 
-    def said(self, scores: Tensor, columns: Columns) -> tuple[metrics.Numbers, metrics.Numbers]:
-        """What was due of examples, and what these scores say, (n,), of several labels (n, labels)."""
-        due = self.collate(columns, np.arange(len(scores))).labels.numpy()
-        if self.labels.kind == "number":
-            return due, scores[:, 0].numpy() * self.labels.spread + self.labels.center
-        if self.labels.kind == "one":
-            return due, scores.argmax(1).numpy()
+    def predictions(self, scores: Tensor, columns: Columns) -> tuple[metrics.Numbers, metrics.Numbers]:
+        """Return targets and predictions of examples with these scores, (n,), multi-label (n, labels)."""
+        target = self.collate(columns, np.arange(len(scores))).labels.numpy()
+        if self.labels.kind == "regression":
+            return target, scores[:, 0].numpy() * self.labels.spread + self.labels.center
+        if self.labels.kind == "single_label":
+            return target, scores.argmax(1).numpy()
         limits = np.asarray(self.thresholds or (0.5,) * len(self.labels.names))
-        return due.astype(bool), torch.sigmoid(scores).numpy() >= limits
+        return target.astype(bool), torch.sigmoid(scores).numpy() >= limits
 
-    def judged(self, opened: Opened, rows: Rows) -> metrics.Judged:
-        """Its answers to these rows beside their labels."""
+    def evaluate(self, loaded: LoadedModel, rows: Rows) -> metrics.Evaluation:
+        """Compare the predictions for these rows with their labels."""
         columns, _ = self.encode(rows)
-        scores = self.outputs(opened.model, columns)
-        due, said = self.said(scores, columns)
-        names = self.labels.names
-        if self.labels.kind == "number":
-            return metrics.Judged(len(due), lambda some: metrics.of_numbers(due[some], said[some]))
-        if self.labels.kind == "several":
-            table = metrics.per_label(names, (due & said).sum(0), said.sum(0), due.sum(0))
-            return metrics.Judged(len(due), lambda some: metrics.of_several(due[some], said[some]), table)
-        counts = [np.bincount(x, minlength=len(names)) for x in (due[due == said], said, due)]
-        confusion = np.bincount(due * len(names) + said, minlength=len(names) ** 2).reshape(len(names), -1)
-        shares = torch.softmax(scores, 1).max(1).values.numpy()
-        return metrics.Judged(
-            len(due),
-            lambda some: metrics.of_one(due[some], said[some], len(names)),
+        scores = self.outputs(loaded.model, columns)
+        target, predicted = self.predictions(scores, columns)
+        names, count = self.labels.names, len(target)
+        if self.labels.kind == "regression":
+            return metrics.Evaluation(count, lambda some: metrics.regression_metrics(target[some], predicted[some]))
+        if self.labels.kind == "multi_label":
+            table = metrics.per_label(names, (target & predicted).sum(0), predicted.sum(0), target.sum(0))
+            return metrics.Evaluation(
+                count, lambda some: metrics.multi_label_metrics(target[some], predicted[some]), table
+            )
+        correct = target == predicted
+        counts = [np.bincount(x, minlength=len(names)) for x in (target[correct], predicted, target)]
+        confusion = np.bincount(target * len(names) + predicted, minlength=len(names) ** 2).reshape(len(names), -1)
+        confidence = torch.softmax(scores, 1).max(1).values.numpy()
+        return metrics.Evaluation(
+            count,
+            lambda some: metrics.single_label_metrics(target[some], predicted[some], len(names)),
             metrics.per_label(names, *counts),
             confusion,
-            (shares, due == said),
+            (confidence, correct),
         )
 
-    def finished(self, opened: Opened, rows: Rows) -> tuple[Opened, dict[str, Any]]:
-        """Thresholds that suit the held-out rows; numbers in the user's own scale, by the last layer itself."""
-        raw = {**opened.raw, "problem_type": PROBLEMS[self.labels.kind]}
-        if self.labels.kind == "number":
+    def finalize(self, loaded: LoadedModel, rows: Rows) -> tuple[LoadedModel, dict[str, Any]]:
+        """Tune thresholds on the validation rows; fold the scale of numbers into the last layer."""
+        loaded = replace(loaded, hf_config={**loaded.hf_config, "problem_type": PROBLEM_TYPES[self.labels.kind]})
+        if self.labels.kind == "regression":
             with torch.no_grad():
-                head = opened.model.head
+                head = loaded.model.head
                 assert isinstance(head, SequenceHead) and head.output is not None
                 head.output.weight.mul_(self.labels.spread)
                 head.output.bias.mul_(self.labels.spread).add_(self.labels.center)
-            return replace(opened, raw=raw), {}
-        if self.labels.kind == "one":
-            return replace(opened, raw=raw), {}
+            return loaded, {}
+        if self.labels.kind == "single_label":
+            return loaded, {}
         columns, _ = self.encode(rows)
-        scores = torch.sigmoid(self.outputs(opened.model, columns)).numpy()
-        due = self.collate(columns, np.arange(len(scores))).labels.numpy()
-        limits = [metrics.best_threshold(due[:, i] > 0, scores[:, i]) for i in range(scores.shape[1])]
-        return replace(opened, raw=raw), {"thresholds": limits}
+        scores = torch.sigmoid(self.outputs(loaded.model, columns)).numpy()
+        target = self.collate(columns, np.arange(len(scores))).labels.numpy()
+        limits = [metrics.best_threshold(target[:, i] > 0, scores[:, i]) for i in range(scores.shape[1])]
+        return loaded, {"thresholds": limits}
+
+
+@dataclass(frozen=True, eq=False)
+class Pair(Classify):
+    """Classifies pairs of texts: paraphrase, entailment, similarity.
+
+    Both texts are read together. A long second text is read in windows, each with the first text, which is truncated
+    to half a window.
+    """
+
+    texts: ClassVar[tuple[str, ...]] = ("text", "second")
+    spec: ClassVar[TaskSpec] = replace(
+        Classify.spec,
+        name="pair",
+        column_sets=(("text", "second", "label"), ("text", "second", "labels"), ("text", "second", "number")),
+    )

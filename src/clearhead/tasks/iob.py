@@ -1,4 +1,4 @@
-"""IOB2: tags of words that mark where a name begins (B-), goes on (I-), and what is none (O)."""
+"""IOB2 tags: B- begins an entity, I- continues it, and O marks words outside of entities."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 
-class Entity(NamedTuple):
-    """A name of several words: [first, end), counted in words."""
+class EntitySpan(NamedTuple):
+    """An entity over the words [first, end)."""
 
     label: str
     first: int
@@ -15,27 +15,27 @@ class Entity(NamedTuple):
 
 
 def is_iob(names: Iterable[str]) -> bool:
-    """Are these tags of names, and not of words alone?"""
+    """Return whether these tags mark entities, rather than single words."""
     names = set(names)
     return any(name.startswith("B-") for name in names) and all(n == "O" or n[:2] in ("B-", "I-") for n in names)
 
 
-def entities(tags: Sequence[str]) -> list[Entity]:
-    """The names that these tags mark. An I- that goes on with nothing begins a name, as conlleval has it."""
-    found: list[Entity] = []
+def entities(tags: Sequence[str]) -> list[EntitySpan]:
+    """Return the entities that these tags mark. An I- without a beginning starts an entity, as in conlleval."""
+    spans: list[EntitySpan] = []
     label, first = "", 0
     for i, tag in enumerate([*tags, "O"]):
         mark, _, kind = tag.partition("-")
         if label and (mark != "I" or kind != label):
-            found.append(Entity(label, first, i))
+            spans.append(EntitySpan(label, first, i))
             label = ""
         if mark in ("B", "I") and not label:
             label, first = kind, i
-    return found
+    return spans
 
 
-def tags_of(names: Iterable[Entity], count: int) -> list[str]:
-    """Names over `count` words as tags; a name that meets an earlier one is left out."""
+def tags_of(names: Iterable[EntitySpan], count: int) -> list[str]:
+    """Return the tags of `count` words with these entities; one that overlaps an earlier one is dropped."""
     tags = ["O"] * count
     for name in sorted(names, key=lambda n: (n.first, -n.end)):
         if all(tag == "O" for tag in tags[name.first : name.end]):
@@ -43,16 +43,16 @@ def tags_of(names: Iterable[Entity], count: int) -> list[str]:
     return tags
 
 
-def compared(due: Sequence[str], said: Sequence[str]) -> tuple[int, int, int]:
-    """Whole names that are right, too many, and missing: right is what has the same words and the same label."""
-    gold, guess = set(entities(due)), set(entities(said))
+def compared(target: Sequence[str], predicted: Sequence[str]) -> tuple[int, int, int]:
+    """Return the numbers of correct, spurious and missing entities; a correct one has the same words and label."""
+    gold, guess = set(entities(target)), set(entities(predicted))
     return len(gold & guess), len(guess - gold), len(gold - guess)
 
 
-def scores(right: int, over: int, under: int) -> dict[str, float]:
-    """Precision, recall and F1 of names, in hundredths."""
+def scores(correct: int, false_positive: int, false_negative: int) -> dict[str, float]:
+    """Return F1, precision and recall of entities, in percent."""
     return {
-        "f1": 100 * 2 * right / max(2 * right + over + under, 1),
-        "precision": 100 * right / max(right + over, 1),
-        "recall": 100 * right / max(right + under, 1),
+        "f1": 100 * 2 * correct / max(2 * correct + false_positive + false_negative, 1),
+        "precision": 100 * correct / max(correct + false_positive, 1),
+        "recall": 100 * correct / max(correct + false_negative, 1),
     }

@@ -1,4 +1,4 @@
-"""Labels: what a text can be called, learnt from the training rows: one name, several names, or a number."""
+"""Labels of texts, collected from the training rows: one label, several labels, or a number."""
 
 from __future__ import annotations
 
@@ -8,101 +8,101 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from clearhead.tasks.faults import unknown
+from clearhead.tasks.task import did_you_mean
 
-Kind = Literal["one", "several", "number"]
-COLUMNS: dict[str, Kind] = {"label": "one", "labels": "several", "number": "number"}
-"""The column that a row has says which kind it is."""
-SEPARATOR = "|"  # between labels that are written in one cell
-MOST = 10_000  # different labels
+LabelKind = Literal["single_label", "multi_label", "regression"]
+COLUMNS: dict[str, LabelKind] = {"label": "single_label", "labels": "multi_label", "number": "regression"}
+"""The kind of labels in each column."""
+SEPARATOR = "|"  # between labels in one cell
+MAX_LABELS = 10_000
 
 
 @dataclass(frozen=True)
 class Labels:
-    """The names in the order of the model's outputs, and how often each was met.
+    """The label names in the order of the model's outputs, and their counts in the training rows.
 
-    Numbers are learnt as (number - `center`) / `spread`, so that prices and shares are learnt alike.
+    Numbers are trained as (number - `center`) / `spread`, so that the scale of the data does not matter.
     """
 
-    kind: Kind
+    kind: LabelKind
     names: tuple[str, ...]
     counts: tuple[int, ...] = ()
     center: float = 0.0
     spread: float = 1.0
 
     @staticmethod
-    def learn(kind: Kind, values: Iterable[Any]) -> Labels:
-        """The labels of these rows, in the order of the alphabet; numbers in order if all of them are."""
-        if kind == "number":
-            numbers = [number_of(value) for value in values]
+    def collect(kind: LabelKind, values: Iterable[Any]) -> Labels:
+        """Return the labels in these values, sorted alphabetically, or numerically if all are numbers."""
+        if kind == "regression":
+            numbers = [parse_number(value) for value in values]
             if not numbers:
-                raise ValueError("there is no number to learn from")
+                raise ValueError("the training rows have no number: check data.train")
             center = sum(numbers) / len(numbers)
             spread = math.sqrt(sum((x - center) ** 2 for x in numbers) / len(numbers))
             return Labels(kind, ("number",), (len(numbers),), center, spread or 1.0)
-        met = Counter(name for value in values for name in (names_of(value) if kind == "several" else [value]))
-        if len(met) > MOST:
-            raise ValueError(f"{len(met):,} different labels: is this column text? At most {MOST:,} are learnt")
-        if len(met) < (1 if kind == "several" else 2):
-            found = ", ".join(map(repr, met)) or "none"
-            raise ValueError(
-                f"the training rows have {len(met)} label ({found}): two are due, or nothing is to be told"
-            )
-        names = sorted(met, key=_order(met))
-        return Labels(kind, tuple(names), tuple(met[name] for name in names))
+        counts = Counter(
+            name for value in values for name in (parse_labels(value) if kind == "multi_label" else [value])
+        )
+        if len(counts) > MAX_LABELS:
+            raise ValueError(f"{len(counts):,} different labels: is this column text? The maximum is {MAX_LABELS:,}")
+        if len(counts) < (1 if kind == "multi_label" else 2):
+            listed = ", ".join(map(repr, counts)) or "none"
+            raise ValueError(f"the training rows have {len(counts)} label ({listed}): at least two are required")
+        names = sorted(counts, key=_order(counts))
+        return Labels(kind, tuple(names), tuple(counts[name] for name in names))
 
     @staticmethod
-    def of(facts: Mapping[str, Any]) -> Labels:
-        """The labels that `facts` wrote down."""
+    def from_dict(values: Mapping[str, Any]) -> Labels:
+        """Return the labels that `to_dict` wrote."""
         return Labels(
-            facts["kind"],
-            tuple(facts["names"]),
-            tuple(facts["counts"]),
-            facts.get("center", 0.0),
-            facts.get("spread", 1.0),
+            values["kind"],
+            tuple(values["names"]),
+            tuple(values["counts"]),
+            values.get("center", 0.0),
+            values.get("spread", 1.0),
         )
 
-    def facts(self) -> dict[str, Any]:
-        """The same in plain values."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the labels in plain values."""
         return {"kind": self.kind, "names": list(self.names), "counts": list(self.counts),
                 "center": self.center, "spread": self.spread}  # fmt: skip
 
     def read(self, value: Any) -> list[int] | list[float]:
-        """The outputs that a row asks for; a ValueError that names a label nobody has learnt."""
-        if self.kind == "number":
-            return [number_of(value)]
-        found = names_of(value) if self.kind == "several" else [value]
-        for name in found:
-            if name not in self._places:
+        """Return the label indices, or the number, of a cell; raises ValueError for an unknown label."""
+        if self.kind == "regression":
+            return [parse_number(value)]
+        names = parse_labels(value) if self.kind == "multi_label" else [value]
+        for name in names:
+            if name not in self._indices:
                 raise ValueError(
-                    f"the label {name!r} is not among those of the training rows: {unknown(name, self.names)}"
+                    f"the label {name!r} is not among those of the training rows: {did_you_mean(name, self.names)}"
                 )
-        return [self._places[name] for name in found]
+        return [self._indices[name] for name in names]
 
     @property
-    def _places(self) -> dict[str, int]:
+    def _indices(self) -> dict[str, int]:
         return {name: i for i, name in enumerate(self.names)}
 
     def balance(self) -> list[float]:
-        """A weight for each label so that all count alike, 1 on average over the rows."""
+        """Return a weight for each label, inverse to its count, with mean 1 over the rows."""
         total, used = sum(self.counts), sum(1 for count in self.counts if count)
         return [total / (used * count) if count else 0.0 for count in self.counts]
 
 
-def names_of(value: Any) -> list[str]:
-    """The labels in a cell: a list, or text with | between them; an empty one has none."""
+def parse_labels(value: Any) -> list[str]:
+    """Return the labels in a cell: a list, or text separated by |; an empty cell has none."""
     parts: Sequence[Any] = value if isinstance(value, list) else str(value).split(SEPARATOR)
     return list(dict.fromkeys(str(part).strip() for part in parts if str(part).strip()))
 
 
-def number_of(value: Any) -> float:
-    """A cell as a number."""
+def parse_number(value: Any) -> float:
+    """Return a cell as a finite number."""
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise ValueError(f"{value!r} is no number") from None
+        raise ValueError(f"{value!r} is not a number") from None
     if not math.isfinite(number):
-        raise ValueError(f"{value!r} is no finite number")
+        raise ValueError(f"{value!r} is not a finite number")
     return number
 
 

@@ -1,4 +1,4 @@
-"""Language modelling: predict the next token of a running text."""
+"""Language modelling: predict the next token of running text."""
 
 from __future__ import annotations
 
@@ -9,144 +9,154 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
-from clearhead.data import Columns, Held, Integers, Ragged, Rows
+from clearhead.attention import Layout
+from clearhead.data import Columns, InMemoryColumns, Integers, Ragged, Rows
 from clearhead.data.readers import TABLES
 from clearhead.decode import generation_config
-from clearhead.models import ModelConfig
-from clearhead.models.families import FAMILIES, OWN, Family
-from clearhead.models.heads import Kind
+from clearhead.hub.families import FAMILIES, OWN
+from clearhead.hub.folder import LoadedModel
+from clearhead.layers import linear_cross_entropy
+from clearhead.models import Model, ModelConfig
+from clearhead.models.heads import HeadKind, LMHead
 from clearhead.models.recurrent import RecurrentConfig
-from clearhead.models.store import Opened
-from clearhead.tasks.build import decoder_only
-from clearhead.tasks.task import Batch, LeftOut, Settings
-from clearhead.tasks.words import layout_of, loss_of_words, tensor
+from clearhead.tasks.model_presets import decoder_only
+from clearhead.tasks.task import Batch, SaveFormat, Skipped, TaskConfig, TaskSpec
 from clearhead.text import Tokenizer
 
-LINES = 1000  # rows given to the tokenizer at a time
-NO_END = "this tokenizer has no end mark, without which no text ends: learn a new one"
+CHUNK = 1000  # rows tokenized at a time
+NO_END_TOKEN = "this tokenizer has no end token, which ends a text: train a new one"
 
 
 @dataclass(frozen=True, eq=False)
 class LanguageModel:
-    """Learn p(next token | those before). Text runs on through all rows, and is read in stretches of `max_len` tokens
-    or, where it is given, of `stretch`.
+    """Models p(next token | previous tokens). All rows form one stream, which is cut into blocks of `block_size`
+    tokens, or `max_len` where it is None.
 
-    A stretch's last token is the first of the next, so that every token but the very first is predicted once. A row
-    ends with a line end; empty lines of a text file stay where they are. A block of shards is read by its documents.
+    The last token of a block is the first of the next, so that every token but the very first is predicted once. A row
+    ends with a newline; empty lines of a text file are kept. A block of shards is split into its documents.
     """
 
     tokenizer: Tokenizer
     max_len: int = 128
     label_smoothing: float = 0.0
-    stretch: int | None = None
+    block_size: int | None = None
 
-    name: ClassVar[str] = "language_model"
-    forms: ClassVar[tuple[tuple[str, ...], ...]] = (("text",), ("shards",))
-    drawn: ClassVar[Any] = None
-    template: ClassVar[str] = "gpt2"
-    metrics: ClassVar[tuple[str, ...]] = ("loss", "perplexity")
+    spec: ClassVar[TaskSpec] = TaskSpec(
+        name="language_model",
+        column_sets=(("text",), ("shards",)),
+        metrics=("loss", "perplexity"),
+        template="gpt2",
+    )
 
     @classmethod
-    def learn(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
-        """Nothing beside the tokenizer."""
+    def collect_labels(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
+        """Return nothing: the tokenizer is enough."""
         return {}
 
     @classmethod
-    def make(cls, tokenizer: Tokenizer, settings: Settings, facts: Mapping[str, Any]) -> LanguageModel:
-        """With the limits of a recipe."""
-        return cls(tokenizer, settings.max_len, settings.label_smoothing, settings.stretch)
+    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, facts: Mapping[str, Any]) -> LanguageModel:
+        """Create the task with a recipe's limits."""
+        return cls(tokenizer, settings.max_len, settings.label_smoothing, settings.block_size)
 
     @property
-    def head(self) -> tuple[Kind, tuple[str, ...]]:
-        """Words."""
+    def head(self) -> tuple[HeadKind, tuple[str, ...]]:
+        """Scores over the vocabulary."""
         return "vocabulary", ()
 
-    def encode(self, rows: Rows) -> tuple[Held, list[LeftOut]]:
-        """The rows as one stream, in stretches that overlap by one token."""
-        stream, place = iter(rows), ("", 0)
+    def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:
+        """Tokenize the rows as one stream, in blocks that overlap by one token."""
+        stream, previous = iter(rows), ("", 0)
         parts: list[Integers] = [np.zeros(0, dtype=np.int64)]
-        while chunk := list(islice(stream, LINES)):
+        while chunk := list(islice(stream, CHUNK)):
             text: list[str] = []
-            for row in chunk:  # a reader leaves out empty lines, and says where a row stands
-                runs_on = row.file == place[0] and not set(TABLES) & set(Path(row.file).suffixes)
-                empty = row.line - place[1] - 1 if runs_on else 0
+            for row in chunk:  # readers skip empty lines, and give the line of each row
+                continues = row.file == previous[0] and not set(TABLES) & set(Path(row.file).suffixes)
+                empty = row.line - previous[1] - 1 if continues else 0
                 text.append("\n" * empty + row.values["text"] + "\n")
-                place = row.file, row.line
+                previous = row.file, row.line
             parts.append(self.tokenizer("".join(text), special=False, offsets=False).ids.numpy())
         ids = np.concatenate(parts)
-        size = self.stretch or self.max_len
+        size = self.block_size or self.max_len
         ends = [*range(size + 1, len(ids), size), len(ids)]
         starts = [0, *(end - 1 for end in ends[:-1])]
-        pieces = [ids[a:b] for a, b in zip(starts, ends, strict=True) if b - a > 1]
-        return {"text": Ragged.of(pieces)}, []
+        blocks = [ids[a:b] for a, b in zip(starts, ends, strict=True) if b - a > 1]
+        return {"text": Ragged.from_lists(blocks)}, []
 
     def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """The tokens that are read: all of a stretch but the last; of a block also the marks between its documents."""
+        """Return the tokens read: all of a block but the last, and for shards the end tokens between documents."""
         if "starts" in columns:
             return columns["ids"].lengths(examples) + columns["starts"].lengths(examples) - 1
         return columns["text"].lengths(examples) - 1
 
-    def counts(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """Every token that is read predicts another."""
+    def num_targets(self, columns: Columns, examples: Integers | None = None) -> Integers:
+        """Return the number of predicted tokens: one per token read."""
         return self.lengths(columns, examples)
 
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
-        """Stretches, and the same moved on by one."""
+        """Return blocks, with the same blocks shifted left by one as labels."""
         if "starts" in columns:
             return self._blocks(columns, examples)
         ids, sizes = columns["text"].take(examples)
         ends = np.cumsum(sizes)
-        return Batch(tensor(np.delete(ids, ends - 1)), layout_of(sizes - 1), tensor(np.delete(ids, ends - sizes)))
+        layout = Layout.from_lengths((sizes - 1).tolist())
+        read, labels = (torch.from_numpy(np.delete(ids, at)) for at in (ends - 1, ends - sizes))
+        return Batch(read, layout, labels)
 
     def _blocks(self, columns: Columns, examples: Integers) -> Batch:
-        """Documents of blocks, each a sequence behind the mark; all but the last of a block end with it too."""
-        mark = self.tokenizer.eos_id
-        if mark is None:
-            raise ValueError(NO_END)
+        """Return documents of shard blocks, each after an end token; all but a block's last also end with one."""
+        eos = self.tokenizer.eos_id
+        if eos is None:
+            raise ValueError(NO_END_TOKEN)
         (ids, sizes), (starts, counts) = columns["ids"].take(examples), columns["starts"].take(examples)
         read: list[Integers] = [np.zeros(0, dtype=np.int64)]
-        due: list[Integers] = [np.zeros(0, dtype=np.int64)]
+        target: list[Integers] = [np.zeros(0, dtype=np.int64)]
         lengths: list[int] = []
         firsts = np.split(starts, np.cumsum(counts)[:-1])
         for block, begins in zip(np.split(ids, np.cumsum(sizes)[:-1]), firsts, strict=True):
             for begin, end in pairwise([*begins.tolist(), len(block)]):
-                text = np.concatenate([[mark], block[begin:end], np.full(int(end < len(block)), mark)])
+                text = np.concatenate([[eos], block[begin:end], np.full(int(end < len(block)), eos)])
                 read.append(text[:-1])
-                due.append(text[1:])
-                whole, rest = divmod(len(text) - 1, self.max_len)
-                lengths += [self.max_len] * whole + [rest] * (rest > 0)
-        layout = layout_of(np.array(lengths, dtype=np.int64))
-        return Batch(tensor(np.concatenate(read)), layout, tensor(np.concatenate(due)))
+                target.append(text[1:])
+                full, rest = divmod(len(text) - 1, self.max_len)
+                lengths += [self.max_len] * full + [rest] * (rest > 0)
+        ids, labels = (torch.from_numpy(np.concatenate(parts)) for parts in (read, target))
+        return Batch(ids, Layout.from_lengths(lengths), labels)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """-log p of the next tokens, summed; smoothed while training."""
-        return loss_of_words(model, batch, self.label_smoothing if model.training else 0.0)
+        """Return -log p of the next tokens, summed; with label smoothing in training."""
+        return lm_loss(model, batch, self.label_smoothing if model.training else 0.0)
 
     def config(self, settings: Mapping[str, Any]) -> ModelConfig:
-        """A decoder of a recipe's settings."""
+        """Return a decoder configuration."""
         return decoder_only(settings, self.tokenizer.vocab_size, self.max_len)
 
-    def score(self, opened: Opened, rows: Rows, beam: int = 1) -> dict[str, float]:
-        """Nothing beside the loss."""
+    def score(self, loaded: LoadedModel, rows: Rows, beam: int = 1) -> dict[str, float]:
+        """Return nothing: the loss is the only metric."""
         return {}
 
-    def layout(self, config: ModelConfig) -> tuple[Family, str]:
-        """GPT-2's, or Llama's where positions are rotary; a recurrent net has a layout of its own."""
+    def save_format(self, config: ModelConfig) -> SaveFormat:
+        """Return GPT-2's format, or Llama's with rotary positions; recurrent networks have clearhead's own."""
+        eos = self.tokenizer.eos_id
+        if eos is None:
+            raise ValueError(NO_END_TOKEN)
+        generation = generation_config("gpt2", eos=eos, pad=eos)
         if isinstance(config.stack, RecurrentConfig):
-            return OWN["clearhead-recurrent"], "RecurrentForCausalLM"
+            return SaveFormat(OWN["clearhead-recurrent"], "RecurrentForCausalLM", generation)
         if config.stack.positions == "rotary":
-            return FAMILIES["llama"], "LlamaForCausalLM"
-        return FAMILIES["gpt2"], "GPT2LMHeadModel"
+            return SaveFormat(FAMILIES["llama"], "LlamaForCausalLM", generation)
+        return SaveFormat(FAMILIES["gpt2"], "GPT2LMHeadModel", generation)
 
-    def generation(self) -> dict[str, Any]:
-        """The mark that begins and ends a text."""
-        mark = self.tokenizer.eos_id
-        if mark is None:
-            raise ValueError(NO_END)
-        return generation_config("gpt2", eos=mark, pad=mark)
+    def finalize(self, loaded: LoadedModel, rows: Rows) -> tuple[LoadedModel, dict[str, Any]]:
+        """Return the model unchanged."""
+        return loaded, {}
 
-    def finished(self, opened: Opened, rows: Rows) -> tuple[Opened, dict[str, Any]]:
-        """As it is."""
-        return opened, {}
+
+def lm_loss(model: nn.Module, batch: Batch, smoothing: float = 0.0) -> Tensor:
+    """Return -log p of every label, summed."""
+    assert isinstance(model, Model) and isinstance(model.head, LMHead)
+    x = model.hidden_states(batch.ids, batch.layout, batch.target, batch.target_layout)
+    output = model.head.output
+    return linear_cross_entropy(model.head.pre_logits(x), output.weight, output.bias, batch.labels, smoothing)

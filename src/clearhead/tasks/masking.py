@@ -1,7 +1,6 @@
-"""Masking: which tokens are to be guessed, and what stands in their place (Devlin et al. 2019, section 3.1).
+"""Token masking for masked language modelling (Devlin et al. 2019, section 3.1).
 
-What is drawn for an example follows from its number and from `draw` alone: not from the batch it is in, nor from how
-many processes share the work.
+Randomness depends on an example's number and on `draw` only: not on the batch it is in, nor on the number of processes.
 """
 
 from __future__ import annotations
@@ -13,75 +12,78 @@ import numpy as np
 from clearhead.data import Integers
 from clearhead.text import Tokenizer
 
-SHARE = 0.15  # of the tokens are to be guessed
-MASKED, RANDOM = 0.8, 0.1  # of those: replaced by the mask, by any token; the rest stay as they are
-BEGINS = ("\u0120", "\u2581")  # a space, as BPE of bytes and as unigram write it
+MASK_FRACTION = 0.15  # of the tokens are predicted
+MASKED, RANDOM = 0.8, 0.1  # of those: replaced by the mask, by a random token; the rest are unchanged
+WORD_START = ("\u0120", "\u2581")  # a space in byte-level BPE and in unigram
 
 
 @dataclass(frozen=True, eq=False)
-class Masks:
-    """How tokens are hidden."""
+class TokenMasker:
+    """Chooses tokens to predict and replaces them."""
 
-    mask: int  # the token of the mask
+    mask: int  # the id of the mask token
     vocab_size: int
-    special: frozenset[int]  # never guessed, never put in
-    whole: Integers | None = None  # (V,) 1 for a token that goes on with the word before it: whole words are hidden
-    share: float = SHARE
+    special: frozenset[int]  # never predicted, never inserted
+    continues: Integers | None = None  # (V,) 1 for a token that continues a word; given, words are masked together
+    fraction: float = MASK_FRACTION
     masked: float = MASKED
     random: float = RANDOM
 
     def count(self, tokens: int) -> int:
-        """How many of so many tokens are guessed: always the same, and at least one."""
+        """Return how many of these tokens are predicted, at least one."""
         return int(self.counts(np.array([tokens]))[0])
 
     def counts(self, tokens: Integers) -> Integers:
-        """The same for many examples at once."""
-        return np.where(tokens > 0, np.maximum(1, np.rint(self.share * tokens)), 0).astype(np.int64)
+        """Return `count` for several examples."""
+        return np.where(tokens > 0, np.maximum(1, np.rint(self.fraction * tokens)), 0).astype(np.int64)
 
-    def hide(self, ids: Integers, example: int, draw: int, due: int | None = None) -> tuple[Integers, Integers]:
-        """The ids with some of them hidden, and the places of those, in order; `due` is their number, if known."""
+    def hide(self, ids: Integers, example: int, draw: int, count: int | None = None) -> tuple[Integers, Integers]:
+        """Return the masked ids and the sorted positions to predict; `count` is their number, if known."""
         source = np.random.Generator(np.random.Philox(np.random.SeedSequence([draw, example])))
         free = np.flatnonzero(~np.isin(ids, list(self.special)))
-        places = self._chosen(ids, free, source, min(self.count(len(free)) if due is None else due, len(free)))
-        hidden = ids.copy()
-        fate = source.random(len(places))
-        hidden[places[fate < self.masked]] = self.mask
-        swapped = places[(fate >= self.masked) & (fate < self.masked + self.random)]
-        hidden[swapped] = self._any(source, len(swapped))
-        return hidden, places
+        places = self._choose(ids, free, source, min(self.count(len(free)) if count is None else count, len(free)))
+        masked = ids.copy()
+        uniform = source.random(len(places))
+        masked[places[uniform < self.masked]] = self.mask
+        swapped = places[(uniform >= self.masked) & (uniform < self.masked + self.random)]
+        masked[swapped] = self._random_tokens(source, len(swapped))
+        return masked, places
 
-    def _chosen(self, ids: Integers, free: Integers, source: np.random.Generator, due: int) -> Integers:
-        if self.whole is None:
-            return np.sort(source.permutation(free)[:due])
+    def _choose(self, ids: Integers, free: Integers, source: np.random.Generator, count: int) -> Integers:
+        if self.continues is None:
+            return np.sort(source.permutation(free)[:count])
         begins = np.ones(len(free), dtype=bool)
-        begins[1:] = (self.whole[ids[free[1:]]] == 0) | (np.diff(free) > 1)
+        begins[1:] = (self.continues[ids[free[1:]]] == 0) | (np.diff(free) > 1)
         word = np.cumsum(begins) - 1  # of each free token
         sizes = np.bincount(word)
         order = source.permutation(len(sizes))
-        behind = np.cumsum(sizes[order])
-        taken = order[: int(np.searchsorted(behind, due, side="right"))]  # words that fit whole
+        totals = np.cumsum(sizes[order])
+        taken = order[: int(np.searchsorted(totals, count, side="right"))]  # words that fit completely
         chosen = free[np.isin(word, taken)]
-        short = due - len(chosen)
-        if short > 0:  # the number of guesses is kept by the first tokens of the next word
+        short = count - len(chosen)
+        if short > 0:  # the first tokens of the next word make up the count
             following = free[word == order[len(taken)]] if len(taken) < len(order) else free[:0]
             chosen = np.concatenate([chosen, following[:short]])
         return np.sort(chosen)
 
-    def _any(self, source: np.random.Generator, count: int) -> Integers:
-        found = source.integers(self.vocab_size, size=count)
-        while len(bad := np.flatnonzero(np.isin(found, list(self.special)))):
-            found[bad] = source.integers(self.vocab_size, size=len(bad))
-        return found
+    def _random_tokens(self, source: np.random.Generator, count: int) -> Integers:
+        tokens = source.integers(self.vocab_size, size=count)
+        while len(bad := np.flatnonzero(np.isin(tokens, list(self.special)))):
+            tokens[bad] = source.integers(self.vocab_size, size=len(bad))
+        return tokens
 
 
-def masks_of(tokenizer: Tokenizer, *, whole: bool = False, masked: float = MASKED, random: float = RANDOM) -> Masks:
-    """How the words of a tokenizer are hidden."""
+def token_masker(
+    tokenizer: Tokenizer, *, whole: bool = False, masked: float = MASKED, random: float = RANDOM
+) -> TokenMasker:
+    """Return the masker for a tokenizer; `whole` masks complete words."""
     if tokenizer.mask_id is None or tokenizer.bos_id is None or tokenizer.eos_id is None:
-        raise ValueError("this tokenizer has no mask, or no marks around a text: learn one with BERT's template")
+        raise ValueError("this tokenizer has no mask token, or no tokens around a text: train one with BERT's template")
     special = frozenset(i for i in map(tokenizer.id, tokenizer.specials.values()) if i is not None)
-    goes_on = None
+    continues = None
     if whole:
         pieces = tokenizer.tokens(list(range(tokenizer.vocab_size)))
-        marked = any(piece.startswith("##") for piece in pieces)  # WordPiece marks what goes on, the others what begins
-        goes_on = np.array([p.startswith("##") if marked else not p.startswith(BEGINS) for p in pieces], dtype=np.int64)
-    return Masks(tokenizer.mask_id, tokenizer.vocab_size, special, goes_on, masked=masked, random=random)
+        marked = any(piece.startswith("##") for piece in pieces)  # WordPiece marks continuations, others word starts
+        flags = [p.startswith("##") if marked else not p.startswith(WORD_START) for p in pieces]
+        continues = np.array(flags, dtype=np.int64)
+    return TokenMasker(tokenizer.mask_id, tokenizer.vocab_size, special, continues, masked=masked, random=random)

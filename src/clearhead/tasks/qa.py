@@ -1,4 +1,4 @@
-"""Reading: a question and a text in which the answer stands; where it begins and where it ends."""
+"""Extractive question answering: the span of a context that answers a question."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import string
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 from typing import Any, ClassVar, Self
 
@@ -15,107 +15,105 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.attention import Layout
-from clearhead.data import Columns, Held, Integers, Ragged, Row, Rows
+from clearhead.data import Columns, InMemoryColumns, Integers, Ragged, Row, Rows
 from clearhead.data.squad import nearest
-from clearhead.models.embed import batches
-from clearhead.models.heads import Kind
+from clearhead.hub.folder import LoadedModel
+from clearhead.models.heads import HeadKind
 from clearhead.models.model import Model
-from clearhead.models.store import Opened
 from clearhead.tasks import metrics
-from clearhead.tasks.documents import Reader, gathered, joined, windows
-from clearhead.tasks.encoders import BUDGET, Labelling, labels_of
-from clearhead.tasks.task import Batch, LeftOut, Settings
-from clearhead.tasks.words import tensor
-from clearhead.text import Tokenizer, Tokens
+from clearhead.tasks.embed import batches
+from clearhead.tasks.encoder_task import BUDGET, EncoderTask, head_labels
+from clearhead.tasks.task import Batch, Skipped, TaskConfig, TaskSpec
+from clearhead.tasks.windows import WindowTokenizer, collate_windows, concat_columns, windows
+from clearhead.text import TokenBatch, Tokenizer
 
-CHUNK = 64  # questions given to the tokenizer at a time: their texts may be long
-LONGEST = 30  # tokens of an answer
-NBEST = 20  # spans of a window that are compared
+CHUNK = 64  # questions tokenized at a time: their contexts may be long
+MAX_ANSWER_TOKENS = 30
+SPANS_PER_WINDOW = 20  # candidates of each window
 
 
 @dataclass(frozen=True)
-class Span:
-    """A part of a text, `context[start:end]`, its score, and its share among all that were found."""
+class AnswerSpan:
+    """A candidate answer, `context[start:end]`, its score, and its probability among the candidates."""
 
     text: str
     start: int
     end: int
     score: float
-    share: float = 0.0
+    probability: float = 0.0
 
 
 @dataclass(frozen=True)
-class Answered:
-    """The best span, or None where no answer is likelier; all that were found, best first; and what speaks for none."""
+class QaResult:
+    """The best span, or None where no answer is more likely; the candidates, best first; and the score of no answer."""
 
-    best: Span | None
-    spans: tuple[Span, ...]
-    none: float  # the score of no answer
-    none_share: float
+    best: AnswerSpan | None
+    spans: tuple[AnswerSpan, ...]
+    no_answer: float  # score
+    no_answer_probability: float
 
     @property
     def text(self) -> str:
-        """The answer; empty where there is none."""
+        """The text of the answer; empty where there is none."""
         return "" if self.best is None else self.best.text
 
 
 @dataclass(frozen=True, eq=False)
-class Qa(Labelling):
-    """Learn where the answer stands.
+class QuestionAnswering(EncoderTask):
+    """Predicts the first and last token of the answer.
 
-    A long text is read in windows, each beside the whole question; in a window without the answer the first token
-    stands for none (Devlin et al. 2019, section 4.3).
+    A long context is read in windows, each together with the question; in a window without the answer the target is
+    the first token (Devlin et al. 2019, section 4.3).
     """
 
     tokenizer: Tokenizer
-    settings: Settings = field(default_factory=lambda: Settings(max_len=384))
-    threshold: float | None = None  # how much better than none a span must be; None: there always is an answer
+    settings: TaskConfig = field(default_factory=lambda: TaskConfig(max_len=384))
+    threshold: float | None = None  # margin over no answer; None: every question has an answer
 
-    name: ClassVar[str] = "qa"
     suffix: ClassVar[str] = "QuestionAnswering"
-    forms: ClassVar[tuple[tuple[str, ...], ...]] = (
-        ("question", "context", "answers"),
-        ("question", "context", "answer"),
+    spec: ClassVar[TaskSpec] = TaskSpec(
+        name="qa",
+        column_sets=(("question", "context", "answers"), ("question", "context", "answer")),
+        metrics=("loss", "exact", "f1"),
+        split_by=("context", lambda values: ""),
     )
-    drawn: ClassVar[Any] = ("context", lambda values: "")
-    template: ClassVar[str] = "bert"
-    metrics: ClassVar[tuple[str, ...]] = ("loss", "exact", "f1")
 
     @classmethod
-    def learn(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
-        """Is there a question without an answer?"""
+    def collect_labels(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
+        """Return whether there are questions without an answer."""
         return {"unanswered": any(answers_of(row) == [] for row in rows)}
 
     @classmethod
-    def make(cls, tokenizer: Tokenizer, settings: Settings, facts: Mapping[str, Any]) -> Self:
-        """The task; where questions without answers were met, none is one."""
+    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, facts: Mapping[str, Any]) -> Self:
+        """Create the task; where training rows have unanswered questions, it may predict no answer."""
         return cls(tokenizer, settings, 0.0 if facts["unanswered"] else None)
 
     @classmethod
-    def of(cls, opened: Opened) -> Self:
-        """The task that a model folder was trained for."""
-        labels_of(opened, "span", "find answers", "qa")
-        told = opened.facts.get("answers", {})
-        limit = told.get("max_len") or min(384, opened.max_len or 384)
-        return cls(opened.words, Settings(max_len=limit, segments=opened.has_segments), told.get("threshold"))
+    def from_model(cls, loaded: LoadedModel) -> Self:
+        """Create the task that a model folder was trained for."""
+        head_labels(loaded, "span", "answer questions", "qa")
+        answers = loaded.metadata.get("answers", {})
+        max_len = answers.get("max_len") or min(384, loaded.max_len or 384)
+        settings = TaskConfig(max_len=max_len, segments=loaded.has_segments)
+        return cls(loaded.require_tokenizer, settings, answers.get("threshold"))
 
     @property
-    def head(self) -> tuple[Kind, tuple[str, ...]]:
-        """Two scores for each token: that the answer begins there, and that it ends there."""
+    def head(self) -> tuple[HeadKind, tuple[str, ...]]:
+        """Two scores for each token: the answer starts there, and it ends there."""
         return "span", ("start", "end")
 
     @property
-    def reader(self) -> Reader:
-        """Who reads texts in windows."""
-        return Reader(self.tokenizer, self.settings.max_len, self.settings.segments)
+    def reader(self) -> WindowTokenizer:
+        """The tokenizer of windows."""
+        return WindowTokenizer(self.tokenizer, self.settings.max_len, self.settings.segments)
 
-    def encode(self, rows: Rows) -> tuple[Held, list[LeftOut]]:
-        """A row for each window: its tokens, and the first and last of the answer's, 0 and 0 where it has none."""
-        parts: list[Held] = []
-        seen, lost, stream = 0, 0, iter(rows)
+    def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:
+        """Tokenize into a row per window: its tokens, and the answer's first and last, 0 and 0 where it has none."""
+        parts: list[InMemoryColumns] = []
+        total, lost, stream = 0, 0, iter(rows)
         while chunk := list(islice(stream, CHUNK)):
-            seen += len(chunk)
-            kept = [(row, found) for row in chunk if (found := answers_of(row)) is not None]
+            total += len(chunk)
+            kept = [(row, answers) for row in chunk if (answers := answers_of(row)) is not None]
             lost += len(chunk) - len(kept)
             if not kept:
                 continue
@@ -124,117 +122,119 @@ class Qa(Labelling):
             )
             spans = [_place(tokens, i, kept[source][1]) for i, source in enumerate(tokens.sources.tolist())]
             single = windows(tokens, len(kept), self.settings.segments)
-            ends = np.concatenate([[0], np.cumsum(tokens.layout.sizes)]).astype(np.int64)
+            ends = np.concatenate([[0], np.cumsum(tokens.layout.host_lengths)]).astype(np.int64)
             columns = {name: Ragged(column.ids, ends) for name, column in single.items() if name != "windows"}
             sizes = Ragged(single["windows"].ids, np.arange(len(spans) + 1, dtype=np.int64))
-            parts.append({**columns, "windows": sizes, "label": Ragged.of(spans)})
-        columns = joined(parts)
-        left = LeftOut(lost, seen, "the answer does not stand in its context")
-        return columns, [left] if lost else []
+            parts.append({**columns, "windows": sizes, "label": Ragged.from_lists(spans)})
+        columns = concat_columns(parts)
+        skipped = Skipped(lost, total, "the answer is not in its context")
+        return columns, [skipped] if lost else []
 
-    def windows(self, questions: Sequence[str], contexts: Sequence[str]) -> Tokens:
-        """Questions and their texts in windows."""
-        asked = self.reader.halved(questions)
+    def windows(self, questions: Sequence[str], contexts: Sequence[str]) -> TokenBatch:
+        """Tokenize questions and their contexts into windows."""
+        shortened = self.reader.halved(questions)
         return self.tokenizer.windows(
-            asked, list(contexts), max_len=self.settings.max_len, stride=self.reader.stride - self.settings.max_len // 4
+            shortened,
+            list(contexts),
+            max_len=self.settings.max_len,
+            stride=self.reader.stride - self.settings.max_len // 4,
         )
 
     def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """The tokens of a window."""
+        """Return the number of tokens of each window."""
         return columns["ids"].lengths(examples)
 
-    def counts(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """A window counts once."""
+    def num_targets(self, columns: Columns, examples: Integers | None = None) -> Integers:
+        """Return 1 for each window."""
         return np.ones(len(columns["ids"] if examples is None else examples), dtype=np.int64)
 
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
-        """Windows; labels are (2, windows): the token that the answer begins with, and the one it ends with."""
+        """Return windows; labels are (2, windows): the first and the last token of the answer."""
         spans, _ = columns["label"].take(examples)
         sizes = columns["ids"].lengths(examples)
-        return gathered(columns, examples, tensor(spans.reshape(-1, 2).T + (np.cumsum(sizes) - sizes)))
+        labels = torch.from_numpy(spans.reshape(-1, 2).T + (np.cumsum(sizes) - sizes))
+        return collate_windows(columns, examples, labels)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """The mean of -log p of both ends, summed over windows."""
+        """Return the mean of -log p of both ends, summed over windows."""
         assert isinstance(model, Model)
-        said = model(batch.ids, batch.layout, segments=batch.segments).float()  # (N, 2)
-        totals = log_sums(said, batch.layout)  # (windows, 2)
-        chosen = torch.stack([said[batch.labels[0], 0], said[batch.labels[1], 1]], 1)
+        scores = model(batch.ids, batch.layout, segments=batch.segments).float()  # (N, 2)
+        totals = log_sums(scores, batch.layout)  # (windows, 2)
+        chosen = torch.stack([scores[batch.labels[0], 0], scores[batch.labels[1], 1]], 1)
         return (totals - chosen).sum() / 2
 
-    def answers(
-        self, model: nn.Module, questions: Sequence[str], contexts: Sequence[str], *, nbest: int = 5
-    ) -> Iterator[Answered]:
-        """The answer to each question in its text, in order."""
-        for lo in range(0, len(questions), CHUNK):
-            some = slice(lo, lo + CHUNK)
-            yield from self._some(model, questions[some], contexts[some], nbest)
+    def input_from(self, values: Mapping[str, Any]) -> tuple[str, str]:
+        """Return the question and the context of a row."""
+        return values["question"], values["context"]
 
-    def _some(
-        self, model: nn.Module, questions: Sequence[str], contexts: Sequence[str], nbest: int
-    ) -> Iterator[Answered]:
-        tokens = self.windows(questions, contexts)
-        found: list[list[Span]] = [[] for _ in questions]
-        none = [float("inf")] * len(questions)
+    def answer(self, loaded: LoadedModel, inputs: Sequence[tuple[str, str]], *, nbest: int = 5) -> Iterator[QaResult]:
+        """Yield the answer to each (question, context), in order, with the `nbest` best candidates."""
+        for lo in range(0, len(inputs), CHUNK):
+            yield from self._answer_chunk(loaded.model, inputs[lo : lo + CHUNK], nbest)
+
+    def _answer_chunk(self, model: nn.Module, inputs: Sequence[tuple[str, str]], nbest: int) -> Iterator[QaResult]:
+        contexts = [context for _, context in inputs]
+        tokens = self.windows([question for question, _ in inputs], contexts)
+        candidates: list[list[AnswerSpan]] = [[] for _ in inputs]
+        no_answer = [float("inf")] * len(inputs)
         first = 0
-        for count in batches(tokens.layout.sizes, BUDGET):
-            for i, said in enumerate(self._scores(model, tokens, first, count), first):
+        for count in batches(tokens.layout.host_lengths, BUDGET):
+            for i, scores in enumerate(self._scores(model, tokens, first, count), first):
                 source = int(tokens.sources[i])
-                none[source] = min(none[source], float(said[0].sum()))
-                found[source] += _spans(tokens, i, said, contexts[source])
+                no_answer[source] = min(no_answer[source], float(scores[0].sum()))
+                candidates[source] += _spans(tokens, i, scores, contexts[source])
             first += count
-        for spans, nothing in zip(found, none, strict=True):
-            yield self._answer(spans, nothing, nbest)
+        for spans, score in zip(candidates, no_answer, strict=True):
+            yield self._result(spans, score, nbest)
 
-    def _scores(self, model: nn.Module, tokens: Tokens, first: int, count: int) -> Iterator[Tensor]:
-        """Both scores of every token of some windows, (T, 2) each."""
+    def _scores(self, model: nn.Module, tokens: TokenBatch, first: int, count: int) -> Iterator[Tensor]:
+        """Yield the scores of the tokens of `count` windows, (T, 2) each."""
         device = next(iter(model.parameters())).device
         rows = slice(tokens.layout.rows(first).start, tokens.layout.rows(first + count - 1).stop)
-        layout = Layout.of(tokens.layout.sizes[first : first + count])
+        layout = Layout.from_lengths(tokens.layout.host_lengths[first : first + count])
         segments = tokens.segments[rows].to(device) if self.settings.segments else None
         with torch.inference_mode():
-            said = model(tokens.ids[rows].to(device), layout.to(device), segments=segments).float().cpu()
-        yield from layout.split(said)
+            scores = model(tokens.ids[rows].to(device), layout.to(device), segments=segments).float().cpu()
+        yield from layout.split(scores)
 
-    def _answer(self, spans: list[Span], none: float, nbest: int) -> Answered:
-        best: dict[tuple[int, int], Span] = {}
-        for span in spans:  # the same words are found in two windows: the better counts
-            held = best.get((span.start, span.end))
-            if held is None or span.score > held.score:
+    def _result(self, spans: list[AnswerSpan], no_answer: float, nbest: int) -> QaResult:
+        best: dict[tuple[int, int], AnswerSpan] = {}
+        for span in spans:  # windows overlap: the better score of the same span counts
+            previous = best.get((span.start, span.end))
+            if previous is None or span.score > previous.score:
                 best[span.start, span.end] = span
         ordered = sorted(best.values(), key=lambda span: (-span.score, span.start, span.end))[: max(nbest, 1)]
-        shares = torch.softmax(torch.tensor([none, *(span.score for span in ordered)]), 0).tolist()
-        told = tuple(Span(s.text, s.start, s.end, s.score, share) for s, share in zip(ordered, shares[1:], strict=True))
-        least = none + self.threshold if self.threshold is not None else float("-inf")
-        return Answered(told[0] if told and told[0].score > least else None, told, none, shares[0])
+        none, *shares = torch.softmax(torch.tensor([no_answer, *(span.score for span in ordered)]), 0).tolist()
+        ranked = tuple(replace(span, probability=p) for span, p in zip(ordered, shares, strict=True))
+        minimum = no_answer + self.threshold if self.threshold is not None else float("-inf")
+        return QaResult(ranked[0] if ranked and ranked[0].score > minimum else None, ranked, no_answer, none)
 
-    def judged(self, opened: Opened, rows: Rows) -> metrics.Judged:
-        """Exact match and F1 as SQuAD measures them (Rajpurkar et al. 2016)."""
-        said, due = self._said(opened, rows)
-        each = np.array([measured(answer.text, golds) for answer, golds in zip(said, due, strict=True)]).reshape(-1, 2)
+    def evaluate(self, loaded: LoadedModel, rows: Rows) -> metrics.Evaluation:
+        """Compare answers with those of the rows: exact match and F1 as in SQuAD (Rajpurkar et al. 2016)."""
+        predicted, target = self._predictions(loaded, rows)
+        each = np.array([measured(p.text, golds) for p, golds in zip(predicted, target, strict=True)]).reshape(-1, 2)
 
         def measure(some: metrics.Numbers) -> dict[str, float]:
             exact, f1 = each[some].mean(0).tolist() if len(some) else (0.0, 0.0)
             return {"exact": 100 * exact, "f1": 100 * f1}
 
-        return metrics.Judged(len(said), measure)
+        return metrics.Evaluation(len(predicted), measure)
 
-    def _said(self, opened: Opened, rows: Rows) -> tuple[list[Answered], list[list[str]]]:
-        good = [(row, found) for row in rows if (found := answers_of(row)) is not None]
-        questions, contexts = ([row.values[name] for row, _ in good] for name in ("question", "context"))
-        said = list(self.answers(opened.model, questions, contexts))
-        return said, [[row.values["context"][a:b] for a, b in found] for row, found in good]
+    def _predictions(self, loaded: LoadedModel, rows: Rows) -> tuple[list[QaResult], list[list[str]]]:
+        good = [(row, answers) for row in rows if (answers := answers_of(row)) is not None]
+        predicted = list(self.answer(loaded, [self.input_from(row.values) for row, _ in good]))
+        return predicted, [[row.values["context"][a:b] for a, b in answers] for row, answers in good]
 
-    def finished(self, opened: Opened, rows: Rows) -> tuple[Opened, dict[str, Any]]:
-        """The threshold that suits the held-out rows, where some of them have no answer."""
-        told: dict[str, Any] = {"max_len": self.settings.max_len}
+    def finalize(self, loaded: LoadedModel, rows: Rows) -> tuple[LoadedModel, dict[str, Any]]:
+        """Tune the no-answer threshold on the validation rows, where questions may have no answer."""
+        answers: dict[str, Any] = {"max_len": self.settings.max_len}
         if self.threshold is None:
-            return opened, told
-        said, due = self._said(opened, rows)
-        return opened, {**told, "threshold": _threshold(said, due)}
+            return loaded, answers
+        return loaded, {**answers, "threshold": _threshold(*self._predictions(loaded, rows))}
 
 
 def answers_of(row: Row) -> list[tuple[int, int]] | None:
-    """The characters of a row's answers; none where it has none; None where what it says does not stand there."""
+    """Return the character ranges of a row's answers: [] for no answer, None where its text is not in the context."""
     context = row.values["context"]
     if "answers" in row.values:
         return [(a["start"], a["start"] + len(a["text"])) for a in row.values["answers"]]
@@ -243,8 +243,8 @@ def answers_of(row: Row) -> list[tuple[int, int]] | None:
     return [] if not text else None if start is None else [(start, start + len(text))]
 
 
-def _place(tokens: Tokens, window: int, answers: list[tuple[int, int]]) -> list[int]:
-    """The first and last token of the first answer in this window; 0 and 0 where it is not whole in it."""
+def _place(tokens: TokenBatch, window: int, answers: list[tuple[int, int]]) -> list[int]:
+    """Return the first and last token of the first answer in this window; 0 and 0 where part of it is outside."""
     if not answers:
         return [0, 0]
     start, end = answers[0]
@@ -252,38 +252,40 @@ def _place(tokens: Tokens, window: int, answers: list[tuple[int, int]]) -> list[
     assert tokens.offsets is not None
     at, own = tokens.offsets[rows].numpy(), (tokens.parts[rows] == 1).numpy()
     inside = np.flatnonzero(own & (at[:, 0] < end) & (at[:, 1] > start))
-    held = np.flatnonzero(own)
+    context = np.flatnonzero(own)
     same = tokens.sources == tokens.sources[window]
-    begins, ends = (not (0 <= i < len(same) and bool(same[i])) for i in (window - 1, window + 1))  # as its text does
-    if not len(inside) or (not begins and at[held[0], 0] > start) or (not ends and at[held[-1], 1] < end):
+    begins, ends = (not (0 <= i < len(same) and bool(same[i])) for i in (window - 1, window + 1))  # with the text
+    if not len(inside) or (not begins and at[context[0], 0] > start) or (not ends and at[context[-1], 1] < end):
         return [0, 0]
     return [int(inside[0]), int(inside[-1])]
 
 
-def _spans(tokens: Tokens, window: int, said: Tensor, context: str) -> list[Span]:
-    """The best spans of one window, both scores of whose tokens are (T, 2)."""
+def _spans(tokens: TokenBatch, window: int, scores: Tensor, context: str) -> list[AnswerSpan]:
+    """Return the best spans of one window, from the scores of its tokens, (T, 2)."""
     rows = tokens.layout.rows(window)
     assert tokens.offsets is not None
     own = (tokens.parts[rows] == 1).nonzero()[:, 0]
     if not len(own):
         return []
-    starts, ends = said[own, 0], said[own, 1]  # (C,)
-    padded = torch.cat([ends, ends.new_full((LONGEST - 1,), float("-inf"))])
-    sums = starts.unsqueeze(1) + padded.unfold(0, LONGEST, 1)  # (C, LONGEST): from this token, so many on
-    top = sums.flatten().topk(min(NBEST, sums.numel()))
+    starts, ends = scores[own, 0], scores[own, 1]  # (C,)
+    padded = torch.cat([ends, ends.new_full((MAX_ANSWER_TOKENS - 1,), float("-inf"))])
+    sums = starts.unsqueeze(1) + padded.unfold(
+        0, MAX_ANSWER_TOKENS, 1
+    )  # (C, MAX_ANSWER_TOKENS): first token, last minus first
+    top = sums.flatten().topk(min(SPANS_PER_WINDOW, sums.numel()))
     at = tokens.offsets[rows][own]
-    found: list[Span] = []
+    spans: list[AnswerSpan] = []
     for score, place in zip(top.values.tolist(), top.indices.tolist(), strict=True):
         if score == float("-inf"):
             break
-        first, more = divmod(place, LONGEST)
+        first, more = divmod(place, MAX_ANSWER_TOKENS)
         a, b = int(at[first, 0]), int(at[first + more, 1])
-        found.append(Span(context[a:b], a, b, score))
-    return found
+        spans.append(AnswerSpan(context[a:b], a, b, score))
+    return spans
 
 
 def log_sums(x: Tensor, layout: Layout) -> Tensor:
-    """log-sum-exp of each column within each sequence, (N, C) to (B, C)."""
+    """Return the log-sum-exp of each column within each sequence, (N, C) to (B, C)."""
     ids = layout.sequence_ids.unsqueeze(1).expand_as(x)
     empty = x.new_zeros(layout.num_sequences, x.shape[1])
     top = empty.scatter_reduce(0, ids, x.detach(), reduce="amax", include_self=False)
@@ -295,19 +297,20 @@ _MARKS = set(string.punctuation)
 
 
 def plain(text: str) -> str:
-    """As SQuAD compares: without case, marks, articles and more than one space."""
+    """Normalize as SQuAD does: lower case, without punctuation, articles and repeated spaces."""
     text = "".join(c for c in text.lower() if c not in _MARKS)
     return " ".join(_ARTICLES.sub(" ", text).split())
 
 
-def measured(said: str, due: Sequence[str]) -> tuple[float, float]:
-    """Exact match and F1 of words, the best over the answers that are right; "" is right where there are none."""
-    golds = due or [""]
-    return max(float(plain(said) == plain(gold)) for gold in golds), max(overlap(said, gold) for gold in golds)
+def measured(predicted: str, target: Sequence[str]) -> tuple[float, float]:
+    """Return exact match and F1 of words, the best over the correct answers; "" is correct where there are none."""
+    golds = target or [""]
+    exact = max(float(plain(predicted) == plain(gold)) for gold in golds)
+    return exact, max(overlap(predicted, gold) for gold in golds)
 
 
 def overlap(guess: str, gold: str) -> float:
-    """F1 of the words of two answers."""
+    """Return the F1 of the words of two answers."""
     a, b = plain(guess).split(), plain(gold).split()
     if not a or not b:
         return float(a == b)
@@ -315,19 +318,19 @@ def overlap(guess: str, gold: str) -> float:
     return 2 * same / (len(a) + len(b))
 
 
-def _threshold(said: Sequence[Answered], due: Sequence[Sequence[str]]) -> float:
-    """How much better than none a span must be, for the best F1 on these questions."""
-    gains: list[tuple[float, float]] = []  # how much better it is, and what answering is worth over saying none
-    for answer, golds in zip(said, due, strict=True):
-        if answer.spans:
-            best = answer.spans[0]
-            worth = max(overlap(best.text, gold) for gold in golds) if golds else 0.0
-            gains.append((best.score - answer.none, worth - (0.0 if golds else 1.0)))
+def _threshold(predicted: Sequence[QaResult], target: Sequence[Sequence[str]]) -> float:
+    """Return the margin over no answer that gives the best F1 on these questions."""
+    gains: list[tuple[float, float]] = []  # margin, and the gain in F1 over predicting no answer
+    for result, golds in zip(predicted, target, strict=True):
+        if result.spans:
+            best = result.spans[0]
+            f1 = max(overlap(best.text, gold) for gold in golds) if golds else 0.0
+            gains.append((best.score - result.no_answer, f1 - (0.0 if golds else 1.0)))
     gains.sort(reverse=True)
     if not gains:
         return 0.0
     totals = np.cumsum([gain for _, gain in gains])
-    ends = np.array([a[0] > b[0] for a, b in pairwise(gains)] + [True])  # equals are answered together
+    ends = np.array([a[0] > b[0] for a, b in pairwise(gains)] + [True])  # equal margins are answered together
     best = int(np.argmax(np.where(ends, totals, -np.inf)))
     if totals[best] <= 0:
         return gains[0][0]

@@ -1,4 +1,4 @@
-"""Tagging: every word of a text gets a label: its part of speech, or whether it belongs to a name."""
+"""Token classification: a tag for every word of a text, such as its part of speech or an IOB tag of entities."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.attention import Layout
-from clearhead.data import Columns, Held, Integers, Ragged, Row, Rows
+from clearhead.data import Columns, InMemoryColumns, Integers, Ragged, Row, Rows
 from clearhead.data.spans import divided
-from clearhead.models.heads import Kind
+from clearhead.hub.folder import LoadedModel
+from clearhead.models.heads import HeadKind
 from clearhead.models.model import Model
-from clearhead.models.store import Opened
 from clearhead.tasks import metrics
-from clearhead.tasks.documents import CHUNK, Reader, gathered, joined, windows
-from clearhead.tasks.encoders import Labelling, in_order, labels_of
-from clearhead.tasks.iob import compared, entities, is_iob, scores
+from clearhead.tasks.encoder_task import EncoderTask, batches_in_order, head_labels
+from clearhead.tasks.iob import compared, entities, is_iob
+from clearhead.tasks.iob import scores as entity_scores
 from clearhead.tasks.labels import Labels
-from clearhead.tasks.task import Batch, LeftOut, Settings
-from clearhead.tasks.words import tensor
-from clearhead.text import Tokenizer, Tokens
+from clearhead.tasks.task import Batch, Skipped, TaskConfig, TaskSpec
+from clearhead.tasks.windows import CHUNK, WindowTokenizer, collate_windows, concat_columns, windows
+from clearhead.text import TokenBatch, Tokenizer
 
 Spans = Sequence[tuple[int, int]]
-"""The characters of each word of a text."""
+"""The character range of each word of a text."""
 
 
 @dataclass(frozen=True)
-class Name:
-    """A name in a text: `text[start:end]`."""
+class Entity:
+    """A named entity in a text: `text[start:end]`."""
 
     label: str
     text: str
@@ -43,222 +43,232 @@ class Name:
 
 
 @dataclass(frozen=True)
-class Tagged:
-    """The words of a text with their tags, how sure each is, and the names that the tags mark."""
+class TagResult:
+    """The words of a text with their tags, the probability of each tag, and the entities that the tags mark."""
 
     words: tuple[str, ...]
     tags: tuple[str, ...]
     scores: tuple[float, ...]
-    names: tuple[Name, ...] = ()
+    entities: tuple[Entity, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
-class Tag(Labelling):
-    """Learn what each word is.
+class Tag(EncoderTask):
+    """Tags words.
 
-    A word is told by its first piece; a long text is read in windows, and each word in the one where it has most
-    around it.
+    A word is tagged at its first token. A long text is read in windows, and each word is tagged in the window where it
+    has the most context.
     """
 
     tokenizer: Tokenizer
     labels: Labels
-    settings: Settings = field(default_factory=Settings)
+    settings: TaskConfig = field(default_factory=TaskConfig)
 
-    name: ClassVar[str] = "tag"
     suffix: ClassVar[str] = "TokenClassification"
-    forms: ClassVar[tuple[tuple[str, ...], ...]] = (("words", "tags"),)
-    drawn: ClassVar[Any] = ("words", lambda values: " ".join(sorted(set(values["tags"]))[-1:]))
-    template: ClassVar[str] = "bert"
-    metrics: ClassVar[tuple[str, ...]] = ("loss", "accuracy", "f1", "precision", "recall")
+    spec: ClassVar[TaskSpec] = TaskSpec(
+        name="tag",
+        column_sets=(("words", "tags"),),
+        metrics=("loss", "accuracy", "f1", "precision", "recall"),
+        split_by=("words", lambda values: " ".join(sorted(set(values["tags"]))[-1:])),
+    )
 
     @classmethod
-    def learn(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
-        """The tags of the rows."""
-        return Labels.learn("one", (tag for row in rows for tag in row.values["tags"])).facts()
+    def collect_labels(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
+        """Return the tags of the rows."""
+        return Labels.collect("single_label", (tag for row in rows for tag in row.values["tags"])).to_dict()
 
     @classmethod
-    def make(cls, tokenizer: Tokenizer, settings: Settings, facts: Mapping[str, Any]) -> Self:
-        """The task with these tags."""
-        return cls(tokenizer, Labels.of(facts), settings)
+    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, facts: Mapping[str, Any]) -> Self:
+        """Create the task with the tags of the training rows."""
+        return cls(tokenizer, Labels.from_dict(facts), settings)
 
     @classmethod
-    def of(cls, opened: Opened) -> Self:
-        """The task that a model folder was trained for."""
-        labels = labels_of(opened, "token", "tag words", "tag")
-        return cls(opened.words, Labels("one", labels), Settings(max_len=opened.max_len or 512))
+    def from_model(cls, loaded: LoadedModel) -> Self:
+        """Create the task that a model folder was trained for."""
+        labels = head_labels(loaded, "token", "tag words", "tag")
+        return cls(loaded.require_tokenizer, Labels("single_label", labels), TaskConfig(max_len=loaded.max_len or 512))
 
     @property
-    def head(self) -> tuple[Kind, tuple[str, ...]]:
-        """A score for each tag of a token."""
+    def head(self) -> tuple[HeadKind, tuple[str, ...]]:
+        """One score per tag for each token."""
         return "token", self.labels.names
 
     @property
-    def reader(self) -> Reader:
-        """Who reads texts in windows."""
-        return Reader(self.tokenizer, self.settings.max_len)
+    def reader(self) -> WindowTokenizer:
+        """The tokenizer of windows."""
+        return WindowTokenizer(self.tokenizer, self.settings.max_len)
 
-    def encode(self, rows: Rows) -> tuple[Held, list[LeftOut]]:
-        """Sentences in windows, where each of their words is told, and its tag."""
-        parts: list[Held] = []
-        seen, kept, strange, stream = 0, 0, "", iter(rows)
+    def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:
+        """Tokenize sentences into windows, with the token and the tag of each word."""
+        parts: list[InMemoryColumns] = []
+        total, kept, reason, stream = 0, 0, "", iter(rows)
         while chunk := list(islice(stream, CHUNK)):
             good: list[Row] = []
             tags: list[list[int]] = []
             for row in chunk:
-                seen += 1
+                total += 1
                 try:
                     tags.append([int(self.labels.read(tag)[0]) for tag in row.values["tags"]])
                     good.append(row)
                 except ValueError as error:
-                    strange = strange or f"{row.file} line {row.line:,}: {error}"
+                    reason = reason or f"{row.file} line {row.line:,}: {error}"
             kept += len(good)
             if good:
                 columns = self.read(*zip(*(spaced(row.values["words"]) for row in good), strict=True))
-                held = [np.asarray(t)[found] for t, found in zip(tags, _each(columns["which"]), strict=True)]
-                parts.append({**columns, "label": Ragged.of(held)})
-        columns = joined(parts)
-        left = LeftOut(seen - kept, seen, strange)
-        return columns, [left] if left.count else []
+                labels = [np.asarray(t)[which] for t, which in zip(tags, _each(columns["which"]), strict=True)]
+                parts.append({**columns, "label": Ragged.from_lists(labels)})
+        columns = concat_columns(parts)
+        skipped = Skipped(total - kept, total, reason)
+        return columns, [skipped] if skipped.count else []
 
-    def read(self, texts: Sequence[str], words: Sequence[Spans]) -> Held:
-        """Texts with the characters of their words, in windows.
+    def read(self, texts: Sequence[str], words: Sequence[Spans]) -> InMemoryColumns:
+        """Tokenize texts with the character ranges of their words into windows.
 
-        `places` are the tokens that tell a word, `which` the words' numbers. A word that is nothing to the tokenizer is
-        told by none.
+        `places` are the tokens at which words are tagged, `which` the indices of these words. A word without any token
+        is in neither.
         """
         tokens = self.tokenizer.windows(list(texts), max_len=self.reader.max_len, stride=self.reader.stride)
         columns = windows(tokens, len(texts), False)
-        found = [_places(tokens, rows, spans) for rows, spans in zip(_texts(tokens, len(texts)), words, strict=True)]
-        return {**columns, "places": Ragged.of(p for p, _ in found), "which": Ragged.of(w for _, w in found)}
+        placed = [_places(tokens, rows, spans) for rows, spans in zip(_texts(tokens, len(texts)), words, strict=True)]
+        return {
+            **columns,
+            "places": Ragged.from_lists(p for p, _ in placed),
+            "which": Ragged.from_lists(w for _, w in placed),
+        }
 
     def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """All tokens of all windows."""
+        """Return the number of tokens in all windows of each text."""
         return columns["ids"].lengths(examples)
 
-    def counts(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """The words that are told."""
+    def num_targets(self, columns: Columns, examples: Integers | None = None) -> Integers:
+        """Return the number of tagged words."""
         return columns["places"].lengths(examples)
 
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
-        """The windows of these sentences; labels are (2, words): the token, and the tag."""
+        """Return the windows of these sentences; labels are (2, words): the token, and the tag."""
         places, sizes = columns["places"].take(examples)
         totals = columns["ids"].lengths(examples)
         places = places + np.repeat(np.cumsum(totals) - totals, sizes)
-        held = columns.get("label")
-        tags = held.take(examples)[0] if held is not None else np.zeros_like(places)
-        return gathered(columns, examples, tensor(np.stack([places, tags])))
+        column = columns.get("label")
+        tags = column.take(examples)[0] if column is not None else np.zeros_like(places)
+        return collate_windows(columns, examples, torch.from_numpy(np.stack([places, tags])))
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Cross-entropy, summed over words."""
+        """Return cross-entropy, summed over words."""
         weight = None
-        said = self._scores(model, batch)
-        if model.training and self.settings.balanced:
-            weight = said.new_tensor(self.labels.balance())
+        scores = self._scores(model, batch)
+        if model.training and self.settings.balance_classes:
+            weight = scores.new_tensor(self.labels.balance())
         smoothing = self.settings.label_smoothing if model.training else 0.0
-        losses = F.cross_entropy(said, batch.labels[1], label_smoothing=smoothing, reduction="none")
+        losses = F.cross_entropy(scores, batch.labels[1], label_smoothing=smoothing, reduction="none")
         return (losses if weight is None else losses * weight[batch.labels[1]]).sum()
 
     def _scores(self, model: nn.Module, batch: Batch) -> Tensor:
-        """A row for each word, (words, tags)."""
+        """Return the scores of each word, (words, tags)."""
         assert isinstance(model, Model)
-        x = model.states(batch.ids, batch.layout)
+        x = model.hidden_states(batch.ids, batch.layout)
         head = model.head
         assert head is not None
         chosen = x.index_select(0, batch.labels[0])
-        return head(chosen, Layout.of([len(chosen)])).float()
+        return head(chosen, Layout.from_lengths([len(chosen)])).float()
 
     def outputs(self, model: nn.Module, columns: Columns) -> Iterator[tuple[int, Tensor]]:
-        """The number of a sentence, and a row for each of its words that is told, (words, tags)."""
-        for examples, batch in in_order(self, model, columns):
+        """Yield the index of each sentence, and the scores of its tagged words, (words, tags)."""
+        for examples, batch in batches_in_order(self, model, columns):
             sizes = columns["places"].lengths(examples).tolist()
-            with torch.inference_mode():  # which must not reach who goes through the answers
-                said = self._scores(model, batch).cpu().split(sizes)
-            yield from zip(examples.tolist(), said, strict=True)
+            with torch.inference_mode():  # not around a yield: the caller may still train
+                scores = self._scores(model, batch).cpu().split(sizes)
+            yield from zip(examples.tolist(), scores, strict=True)
 
-    def answers(self, model: nn.Module, texts: Sequence[str | Sequence[str]]) -> Iterator[Tagged]:
-        """The tags of each text, which may be divided into words already, in order."""
-        for lo in range(0, len(texts), CHUNK):
-            divided = [worded(text) for text in texts[lo : lo + CHUNK]]
-            columns = self.read([text for text, _ in divided], [spans for _, spans in divided])
+    def input_from(self, values: Mapping[str, Any]) -> str | Sequence[str]:
+        """Return the words of a row, or its text."""
+        return values["words"]
+
+    def answer(self, loaded: LoadedModel, inputs: Sequence[str | Sequence[str]]) -> Iterator[TagResult]:
+        """Yield the tags of each text, in order; a text may be a list of words."""
+        for lo in range(0, len(inputs), CHUNK):
+            texts = [worded(text) for text in inputs[lo : lo + CHUNK]]
+            columns = self.read([text for text, _ in texts], [spans for _, spans in texts])
             which = list(_each(columns["which"]))
-            for i, said in self.outputs(model, columns):
-                yield self._answer(*divided[i], which[i], torch.softmax(said, 1))
+            for i, scores in self.outputs(loaded.model, columns):
+                yield self._tagged(*texts[i], which[i], torch.softmax(scores, 1))
 
-    def _answer(self, text: str, spans: Spans, which: Integers, shares: Tensor) -> Tagged:
-        tags = [self._nothing] * len(spans)
-        sure = [0.0] * len(spans)
-        best = shares.max(1)
-        for i, tag, share in zip(which.tolist(), best.indices.tolist(), best.values.tolist(), strict=True):
-            tags[i], sure[i] = self.labels.names[tag], share
-        found = entities(tags) if is_iob(self.labels.names) else []
-        names = [(n.label, spans[n.first][0], spans[n.end - 1][1]) for n in found]
-        return Tagged(
+    def _tagged(self, text: str, spans: Spans, which: Integers, probabilities: Tensor) -> TagResult:
+        tags = [self._default_tag] * len(spans)
+        confidence = [0.0] * len(spans)
+        best = probabilities.max(1)
+        for i, tag, probability in zip(which.tolist(), best.indices.tolist(), best.values.tolist(), strict=True):
+            tags[i], confidence[i] = self.labels.names[tag], probability
+        marked = entities(tags) if is_iob(self.labels.names) else []
+        places = [(n.label, spans[n.first][0], spans[n.end - 1][1]) for n in marked]
+        return TagResult(
             tuple(text[a:b] for a, b in spans),
             tuple(tags),
-            tuple(sure),
-            tuple(Name(label, text[a:b], a, b) for label, a, b in names),
+            tuple(confidence),
+            tuple(Entity(label, text[a:b], a, b) for label, a, b in places),
         )
 
     @property
-    def _nothing(self) -> str:
-        """The tag of a word that the tokenizer makes nothing of."""
+    def _default_tag(self) -> str:
+        """The tag of a word without any token."""
         if "O" in self.labels.names or not self.labels.counts:
             return "O" if "O" in self.labels.names else self.labels.names[0]
         return self.labels.names[int(np.argmax(self.labels.counts))]
 
-    def judged(self, opened: Opened, rows: Rows) -> metrics.Judged:
-        """Its tags beside those of the rows: the share of words with the right one; of names, whole ones."""
-        due: list[list[str]] = []
+    def evaluate(self, loaded: LoadedModel, rows: Rows) -> metrics.Evaluation:
+        """Compare tags with those of the rows: accuracy over words, and with IOB tags F1 over entities."""
+        target: list[list[str]] = []
         words: list[list[str]] = []
         for row in rows:
-            due.append(row.values["tags"])
+            target.append(row.values["tags"])
             words.append(row.values["words"])
-        said = [answer.tags for answer in self.answers(opened.model, words)]
-        right = np.array([sum(a == b for a, b in zip(*pair, strict=True)) for pair in zip(due, said, strict=True)])
-        sizes = np.array([len(tags) for tags in due])
-        named = is_iob(self.labels.names)
-        found = np.array([compared(*pair) for pair in zip(due, said, strict=True)]).reshape(-1, 3) if named else None
+        predicted = [result.tags for result in self.answer(loaded, words)]
+        pairs = list(zip(target, predicted, strict=True))
+        correct = np.array([sum(a == b for a, b in zip(*pair, strict=True)) for pair in pairs])
+        sizes = np.array([len(tags) for tags in target])
+        iob = is_iob(self.labels.names)
+        counts = np.array([compared(*pair) for pair in pairs]).reshape(-1, 3) if iob else None
 
         def measure(some: metrics.Numbers) -> dict[str, float]:
-            shares = {"accuracy": 100 * float(right[some].sum()) / max(int(sizes[some].sum()), 1)}
-            return shares if found is None else shares | scores(*found[some].sum(0).tolist())
+            accuracy = {"accuracy": 100 * float(correct[some].sum()) / max(int(sizes[some].sum()), 1)}
+            return accuracy if counts is None else accuracy | entity_scores(*counts[some].sum(0).tolist())
 
-        return metrics.Judged(len(due), measure, self._table(due, said, named))
+        return metrics.Evaluation(len(target), measure, self._table(target, predicted, iob))
 
     def _table(
-        self, due: Sequence[Sequence[str]], said: Sequence[Sequence[str]], named: bool
+        self, target: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], iob: bool
     ) -> tuple[metrics.PerLabel, ...]:
-        """A line for each tag, or for each kind of name."""
-        golds, guesses = ([_marks(tags, named) for tags in side] for side in (due, said))
-        right, over, under = (Counter[str]() for _ in range(3))
+        """Return a line for each tag, or for each entity label."""
+        golds, guesses = ([_marks(tags, iob) for tags in side] for side in (target, predicted))
+        correct, guessed, expected = (Counter[str]() for _ in range(3))
         for gold, guess in zip(golds, guesses, strict=True):
-            right.update(label for label, _ in gold & guess)
-            over.update(label for label, _ in guess)
-            under.update(label for label, _ in gold)
-        names = sorted(under | over)
-        return metrics.per_label(names, *(np.array([c[n] for n in names]) for c in (right, over, under)))
+            correct.update(label for label, _ in gold & guess)
+            guessed.update(label for label, _ in guess)
+            expected.update(label for label, _ in gold)
+        names = sorted(expected | guessed)
+        return metrics.per_label(names, *(np.array([c[n] for n in names]) for c in (correct, guessed, expected)))
 
-    def finished(self, opened: Opened, rows: Rows) -> tuple[Opened, dict[str, Any]]:
-        """As it is."""
-        return opened, {}
+    def finalize(self, loaded: LoadedModel, rows: Rows) -> tuple[LoadedModel, dict[str, Any]]:
+        """Return the model unchanged."""
+        return loaded, {}
 
 
 def spaced(words: Sequence[str]) -> tuple[str, Spans]:
-    """Words as a text with a space between them, and the characters of each."""
+    """Join words with spaces; return the text and the character range of each word."""
     ends = np.cumsum([len(word) + 1 for word in words])
     return " ".join(words), [(int(end) - len(word) - 1, int(end) - 1) for word, end in zip(words, ends, strict=True)]
 
 
 def worded(text: str | Sequence[str]) -> tuple[str, Spans]:
-    """A text and the characters of its words; one that is a list of words already has a space between them."""
+    """Return a text and the character ranges of its words; a list of words is joined with spaces."""
     if not isinstance(text, str):
         return spaced(text)
     return text, divided(text)
 
 
-def _marks(tags: Sequence[str], named: bool) -> set[tuple[str, tuple[int, int]]]:
-    if named:
-        return {(name.label, (name.first, name.end)) for name in entities(tags)}
+def _marks(tags: Sequence[str], iob: bool) -> set[tuple[str, tuple[int, int]]]:
+    if iob:
+        return {(span.label, (span.first, span.end)) for span in entities(tags)}
     return {(tag, (i, i + 1)) for i, tag in enumerate(tags)}
 
 
@@ -267,23 +277,23 @@ def _each(column: Ragged) -> Iterator[Integers]:
         yield column.ids[a:b].astype(np.int64)
 
 
-def _texts(tokens: Tokens, count: int) -> Iterator[list[slice]]:
-    """The rows of the windows of each text."""
-    found: list[list[slice]] = [[] for _ in range(count)]
+def _texts(tokens: TokenBatch, count: int) -> Iterator[list[slice]]:
+    """Yield the token rows of the windows of each text."""
+    rows: list[list[slice]] = [[] for _ in range(count)]
     for i, source in enumerate(tokens.sources.tolist()):
-        found[source].append(tokens.layout.rows(i))
-    yield from found
+        rows[source].append(tokens.layout.rows(i))
+    yield from rows
 
 
-def _places(tokens: Tokens, rows: list[slice], spans: Spans) -> tuple[list[int], list[int]]:
-    """The token that tells each word, counted from the text's first, and the words that have one.
+def _places(tokens: TokenBatch, rows: list[slice], spans: Spans) -> tuple[list[int], list[int]]:
+    """Return the token at which each word is tagged, counted from the text's first, and the words that have one.
 
-    Of several windows that hold a word's first piece, it is the one with the most tokens on the shorter side.
+    Of several windows that hold a word's first token, the one with the most tokens on the shorter side is taken.
     """
     assert tokens.offsets is not None
     starts = np.asarray([a for a, _ in spans])
     ends = np.asarray([b for _, b in spans])
-    best: dict[int, tuple[int, int, int]] = {}  # of a word: its first character told, how much is around, the token
+    best: dict[int, tuple[int, int, int]] = {}  # word: first character of the token, -context, token
     before = 0
     for window in rows:
         at = tokens.offsets[window].numpy()
@@ -291,11 +301,11 @@ def _places(tokens: Tokens, rows: list[slice], spans: Spans) -> tuple[list[int],
         word = np.searchsorted(starts, at[:, 0], side="right") - 1
         inside = own & (word >= 0) & (at[:, 0] < ends[word.clip(0)]) if len(spans) else np.zeros(len(at), dtype=bool)
         for j in np.flatnonzero(inside).tolist():
-            around = min(j, len(at) - 1 - j)
-            held = best.get(int(word[j]))
-            mine = int(at[j, 0]), -around, before + j
-            if held is None or mine[:2] < held[:2]:
-                best[int(word[j])] = mine
+            context = min(j, len(at) - 1 - j)
+            previous = best.get(int(word[j]))
+            candidate = int(at[j, 0]), -context, before + j
+            if previous is None or candidate[:2] < previous[:2]:
+                best[int(word[j])] = candidate
         before += len(at)
-    found = sorted(best)
-    return [best[i][2] for i in found], found
+    which = sorted(best)
+    return [best[i][2] for i in which], which

@@ -1,151 +1,213 @@
-"""What a task is: examples become batches, batches a loss, and a model answers. The loop knows no more than this."""
+"""The task protocols: rows become batches, batches a loss, and a trained model answers inputs.
+
+`TaskData` turns rows into batches, `TaskModel` describes the model and its loss, and `Answering` runs a trained model.
+The training loop uses `Task`, which is the first two and what a recipe needs to create one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
 from clearhead.attention import Layout
-from clearhead.data import Columns, Held, Integers, Rows
+from clearhead.data import Columns, InMemoryColumns, Integers, Rows
+from clearhead.hub.families import Family
+from clearhead.hub.folder import LoadedModel
 from clearhead.models import ModelConfig
-from clearhead.models.families import Family
-from clearhead.models.heads import Kind
-from clearhead.models.store import Opened
+from clearhead.models.heads import HeadKind
+from clearhead.tasks.metrics import Evaluation
 from clearhead.text import Tokenizer
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Token ids with what is to be predicted; an encoder-decoder reads `target` as well."""
+    """Token ids with their labels; an encoder-decoder also reads `target`."""
 
     ids: Tensor  # (N,)
     layout: Layout
-    labels: Tensor  # of the tokens that the head reads, or of the examples
+    labels: Tensor  # one per token that the head reads, or one per example
     target: Tensor | None = None
     target_layout: Layout | None = None
-    segments: Tensor | None = None  # (N,): which text of a pair a token is of
-    owners: Tensor | None = None  # (B,): the example that each sequence is a window of
-    chances: Tensor | None = None  # from 0 to 1, what is drawn for each label is drawn by
+    segments: Tensor | None = None  # (N,): which text of a pair a token belongs to
+    example_ids: Tensor | None = None  # (B,): the example that each sequence is a window of
+    uniforms: Tensor | None = None  # in [0, 1): one number per label, used to sample replacement tokens
 
     @property
     def num_tokens(self) -> int:
-        """All tokens that are read, of source and target."""
+        """Number of tokens read, source and target together."""
         return len(self.ids) + (0 if self.target is None else len(self.target))
 
     def to(self, device: torch.device) -> Batch:
-        """The same batch with its tensors on `device`."""
-        held = {field.name: getattr(self, field.name) for field in fields(self)}
-        return replace(self, **{name: part.to(device) for name, part in held.items() if part is not None})
+        """Return the same batch with its tensors on `device`."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(self, **{name: value.to(device) for name, value in values.items() if value is not None})
 
 
 @dataclass(frozen=True)
-class LeftOut:
-    """Examples that are not trained on, and why."""
+class Skipped:
+    """Examples that are not trained on, and the reason."""
 
     count: int
     total: int
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.count:,} of {self.total:,} examples were left out: {self.reason}"
+        return f"{self.count:,} of {self.total:,} examples were skipped: {self.reason}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
-    """What a recipe tells its task."""
+class TaskConfig:
+    """The settings that a recipe passes to its task."""
 
     max_len: int = 128
     label_smoothing: float = 0.0
-    stretch: int | None = None  # tokens of running text read at once; None: max_len
-    columns: tuple[str, ...] = ()  # of its rows
-    balanced: bool = False  # rare labels weigh more, so that all count alike
-    segments: bool = False  # the model tells the two texts of a pair apart
-    pairs: Literal["none", "next", "order"] = "none"  # of masked words: what is asked of two stretches beside them
-    whole_words: bool = False  # of masked words: all pieces of a word are hidden together
-    language: str = "en"  # by whose rules sentences end
-    family: str = "bert"  # of the encoder that learns words
-    encoder: bool = False  # of conversations: an encoder reads what was said
+    block_size: int | None = None  # tokens of running text per example; None: max_len
+    columns: tuple[str, ...] = ()  # of the rows
+    balance_classes: bool = False  # weight labels by inverse frequency
+    segments: bool = False  # the model has segment embeddings for the two texts of a pair
+    pairs: Literal["none", "nsp", "sop"] = "none"  # masked LM: next-sentence or sentence-order prediction
+    whole_words: bool = False  # masked LM: mask all tokens of a word together
+    language: str = "en"  # for sentence splitting
+    family: str = "bert"  # of the pre-trained encoder
+    encoder: bool = False  # dialogue: an encoder reads the history
 
 
-@runtime_checkable
-class Measured(Protocol):
-    """A task that tells more of a batch than its loss, in one go."""
-
-    def measured(self, model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, tuple[float, float]]]:
-        """The loss; and for each metric a sum over the batch, and what the sum over all batches is divided by."""
-        ...
+SplitBy = tuple[str, Callable[[Mapping[str, Any]], str]]
 
 
-class Task(Protocol):
-    """One job that a model learns."""
+@dataclass(frozen=True, kw_only=True)
+class TaskSpec:
+    """The constants of a task."""
 
-    name: ClassVar[str]
-    forms: ClassVar[tuple[tuple[str, ...], ...]]  # the columns that a row of its data has: one of these sets
-    drawn: ClassVar[Any]  # rows kept aside: (column, label) draws them by a seed, all rows with the same in this column
-    # together and evenly over what `label` makes of a row's values; None takes the first
-    template: ClassVar[str]  # of a tokenizer that is learnt for it
-    metrics: ClassVar[tuple[str, ...]]  # what it can be measured by
+    name: str
+    column_sets: tuple[tuple[str, ...], ...]  # a row of its data has one of these sets of columns
+    metrics: tuple[str, ...]  # what `train.metric` may be
+    template: str = "bert"  # of the tokenizer that is trained for it
+    split_by: SplitBy | None = None
+    """How validation rows are drawn: rows with the same value in the column stay together, and the split is stratified
+    by the function of a row's values. None: the task learns from text alone, and takes the first rows."""
 
-    @classmethod
-    def learn(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
-        """What must be known of the training rows before they are read, such as their labels, in plain values."""
-        ...
 
-    @classmethod
-    def make(cls, tokenizer: Tokenizer, settings: Settings, facts: Mapping[str, Any]) -> Self:
-        """The task of a recipe, given what was learnt of its rows."""
-        ...
+@dataclass(frozen=True)
+class SaveFormat:
+    """How a trained model is written to a folder."""
+
+    family: Family
+    architecture: str
+    generation: Mapping[str, Any] = field(default_factory=dict[str, Any])  # generation_config.json; empty: no text
+
+
+class TaskData(Protocol):
+    """From rows of text to batches."""
 
     @property
     def tokenizer(self) -> Tokenizer: ...
 
-    @property
-    def head(self) -> tuple[Kind, tuple[str, ...]]:
-        """The head that answers, and its labels."""
-        ...
-
-    def encode(self, rows: Rows) -> tuple[Held, list[LeftOut]]:
-        """Rows of text as token ids."""
+    def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:
+        """Tokenize rows."""
         ...
 
     def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """The tokens that each example costs."""
+        """Return the number of tokens read for each example."""
         ...
 
-    def counts(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """The tokens of each example that its loss is a sum over."""
+    def num_targets(self, columns: Columns, examples: Integers | None = None) -> Integers:
+        """Return the number of terms that each example adds to the loss."""
         ...
 
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
-        """These examples as one ragged batch; what is random in it follows from `draw` and each example's number."""
+        """Return these examples as one ragged batch; randomness depends on `draw` and each example's number only."""
         ...
 
-    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """The loss summed over the tokens of the batch."""
+
+class TaskModel(Protocol):
+    """The model of a task and its loss."""
+
+    @property
+    def head(self) -> tuple[HeadKind, tuple[str, ...]]:
+        """The kind of head, and its labels."""
         ...
 
     def config(self, settings: Mapping[str, Any]) -> ModelConfig:
-        """The model that a recipe's `model` section asks for."""
+        """Return the configuration for the `model` section of a recipe."""
         ...
 
-    def score(self, opened: Opened, rows: Rows, beam: int = 1) -> dict[str, float]:
-        """What its answers to these rows are worth, beside the loss; nothing where the loss says it all."""
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Return the loss summed over the targets of the batch."""
         ...
 
-    def layout(self, config: ModelConfig) -> tuple[Family, str]:
-        """The family and architecture that a trained model is saved as."""
+    def save_format(self, config: ModelConfig) -> SaveFormat:
+        """Return the family and architecture that a trained model is saved as, and its generation config."""
         ...
 
-    def generation(self) -> dict[str, Any]:
-        """The special tokens of its answers, as `config.json` and `generation_config.json` name them; none where it
-        writes no text.
-        """
+    def finalize(self, loaded: LoadedModel, rows: Rows) -> tuple[LoadedModel, dict[str, Any]]:
+        """Return the model to save and the `answers` section of its manifest, tuned on the validation rows."""
         ...
 
-    def finished(self, opened: Opened, rows: Rows) -> tuple[Opened, dict[str, Any]]:
-        """The model as it is to be saved, and what its manifest says of how to answer, settled on held-out rows."""
+
+class Task(TaskData, TaskModel, Protocol):
+    """What a recipe trains."""
+
+    spec: ClassVar[TaskSpec]
+
+    @classmethod
+    def collect_labels(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
+        """Return what must be known of the training rows before encoding them, such as labels, in plain values."""
         ...
+
+    @classmethod
+    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, facts: Mapping[str, Any]) -> Self:
+        """Create the task from a recipe's settings and the result of `collect_labels`."""
+        ...
+
+    def score(self, loaded: LoadedModel, rows: Rows, beam: int = 1) -> dict[str, float]:
+        """Return the metrics of the model's answers to these rows; empty where the loss is the only metric."""
+        ...
+
+
+InputT = TypeVar("InputT")
+ResultT = TypeVar("ResultT", covariant=True)
+
+
+class Answering(Protocol[InputT, ResultT]):
+    """A task whose trained model answers inputs: pipeline, server, command line and error analysis call `answer`."""
+
+    spec: ClassVar[TaskSpec]
+
+    @classmethod
+    def from_model(cls, loaded: LoadedModel) -> Self:
+        """Create the task that a model folder was trained for; raises ValueError where it has another head."""
+        ...
+
+    def input_from(self, values: Mapping[str, Any]) -> InputT:
+        """Return the input in the columns of a row."""
+        ...
+
+    def answer(self, loaded: LoadedModel, inputs: Sequence[InputT]) -> Iterator[ResultT]:
+        """Yield one result per input, in order."""
+        ...
+
+    def evaluate(self, loaded: LoadedModel, rows: Rows) -> Evaluation:
+        """Compare the answers to these rows with their labels."""
+        ...
+
+
+@runtime_checkable
+class MeasuresBatch(Protocol):
+    """A task that computes metrics of a batch together with its loss."""
+
+    def loss_and_metrics(self, model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, tuple[float, float]]]:
+        """Return the loss, and for each metric a numerator and a denominator that are summed over batches."""
+        ...
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the end of an error message about an unknown name, with the closest known one."""
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"there is no such name; {f'did you mean {near[0]!r}?' if near else 'there are: ' + ', '.join(names)}"

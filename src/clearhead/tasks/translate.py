@@ -1,133 +1,142 @@
-"""Translation: a source text in, a target text out, word by word."""
+"""Translation: an encoder-decoder that predicts the target text from the source text."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
-from clearhead.data import Columns, Held, Integers, Ragged, Rows
-from clearhead.decode import Beam, Writer, generation_config, translate
+from clearhead.attention import Layout
+from clearhead.data import Columns, InMemoryColumns, Integers, Ragged, Rows
+from clearhead.decode import BeamConfig, TextGenerator, Translation, generation_config, translate_in_order
+from clearhead.hub.families import FAMILIES, OWN
+from clearhead.hub.folder import LoadedModel
 from clearhead.models import ModelConfig
-from clearhead.models.families import FAMILIES, OWN, Family
-from clearhead.models.heads import Kind
+from clearhead.models.heads import HeadKind
 from clearhead.models.recurrent import RecurrentConfig
-from clearhead.models.store import Opened
-from clearhead.tasks.bleu import scores
-from clearhead.tasks.build import encoder_decoder
-from clearhead.tasks.task import Batch, LeftOut, Settings
-from clearhead.tasks.words import layout_of, loss_of_words, tensor
+from clearhead.tasks.language_model import lm_loss
+from clearhead.tasks.metrics import bleu_scores
+from clearhead.tasks.model_presets import encoder_decoder
+from clearhead.tasks.task import Batch, SaveFormat, Skipped, TaskConfig, TaskSpec
 from clearhead.text import Tokenizer
 
-CHUNK = 1000  # texts given to the tokenizer at a time
+CHUNK = 1000  # texts tokenized at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Translate:
-    """Learn p(target | source). Both texts end with the end mark; the decoder begins with padding's id, as Marian's."""
+    """Models p(target | source). Both texts end with the end token; the decoder starts with padding, as in Marian."""
 
     tokenizer: Tokenizer
     max_len: int = 128
     label_smoothing: float = 0.0
 
-    name: ClassVar[str] = "translate"
-    forms: ClassVar[tuple[tuple[str, ...], ...]] = (("source", "target"),)
-    drawn: ClassVar[Any] = None
-    template: ClassVar[str] = "marian"
-    metrics: ClassVar[tuple[str, ...]] = ("loss", "perplexity", "bleu", "chrf")
+    spec: ClassVar[TaskSpec] = TaskSpec(
+        name="translate",
+        column_sets=(("source", "target"),),
+        metrics=("loss", "perplexity", "bleu", "chrf"),
+        template="marian",
+    )
 
     @property
     def start(self) -> int:
-        """What the decoder reads first."""
+        """The id that the decoder reads first."""
         if self.tokenizer.pad_id is None:
-            raise ValueError("this tokenizer has no padding token, with which a decoder begins: learn a new one")
+            raise ValueError("this tokenizer has no padding token, which starts the decoder: train a new one")
         return self.tokenizer.pad_id
 
     @classmethod
-    def learn(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
-        """Nothing beside the tokenizer."""
+    def collect_labels(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
+        """Return nothing: the tokenizer is enough."""
         return {}
 
     @classmethod
-    def make(cls, tokenizer: Tokenizer, settings: Settings, facts: Mapping[str, Any]) -> Translate:
-        """With the limits of a recipe."""
+    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, facts: Mapping[str, Any]) -> Translate:
+        """Create the task with a recipe's limits."""
         return cls(tokenizer, settings.max_len, settings.label_smoothing)
 
     @property
-    def head(self) -> tuple[Kind, tuple[str, ...]]:
-        """Words."""
+    def head(self) -> tuple[HeadKind, tuple[str, ...]]:
+        """Scores over the vocabulary."""
         return "vocabulary", ()
 
-    def encode(self, rows: Rows) -> tuple[Held, list[LeftOut]]:
-        """Pairs as ids; those with a side longer than `max_len` are left out, and told."""
+    def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:
+        """Tokenize pairs; those with a side longer than `max_len` are skipped and reported."""
         sources: list[list[int]] = []
         targets: list[list[int]] = []
-        seen, stream = 0, iter(rows)
+        total, stream = 0, iter(rows)
         while chunk := list(islice(stream, CHUNK)):
-            seen += len(chunk)
-            sides = [self._ids([row.values[c] for row in chunk]) for c in self.forms[0]]
+            total += len(chunk)
+            sides = [self._ids([row.values[c] for row in chunk]) for c in self.spec.column_sets[0]]
             for source, target in zip(*sides, strict=True):
                 if max(len(source), len(target)) <= self.max_len:
                     sources.append(source)
                     targets.append(target)
-        left = LeftOut(seen - len(sources), seen, f"a side has more than {self.max_len} tokens (data.max_len)")
-        return {"source": Ragged.of(sources), "target": Ragged.of(targets)}, [left] if left.count else []
+        skipped = Skipped(total - len(sources), total, f"a side has more than {self.max_len} tokens (data.max_len)")
+        columns = {"source": Ragged.from_lists(sources), "target": Ragged.from_lists(targets)}
+        return columns, [skipped] if skipped.count else []
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
         tokens = self.tokenizer(texts, offsets=False)
         return [part.tolist() for part in tokens.layout.split(tokens.ids)]
 
     def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """Tokens of source and target."""
+        """Return the number of tokens of source and target."""
         return columns["source"].lengths(examples) + columns["target"].lengths(examples)
 
-    def counts(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """Tokens of the target."""
+    def num_targets(self, columns: Columns, examples: Integers | None = None) -> Integers:
+        """Return the number of tokens of the target."""
         return columns["target"].lengths(examples)
 
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
-        """Sources, and targets moved on by one: what the decoder reads is what it has said before."""
+        """Return sources, and targets shifted right by one as the decoder's input."""
         ids, sizes = columns["source"].take(examples)
         labels, lengths = columns["target"].take(examples)
         target = np.empty_like(labels)
         target[1:] = labels[:-1]
         target[np.cumsum(lengths) - lengths] = self.start
-        return Batch(tensor(ids), layout_of(sizes), tensor(labels), tensor(target), layout_of(lengths))
+        return Batch(
+            torch.from_numpy(ids), Layout.from_lengths(sizes.tolist()), torch.from_numpy(labels),
+            torch.from_numpy(target), Layout.from_lengths(lengths.tolist()),
+        )  # fmt: skip
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """-log p of the target's words, summed; smoothed while training."""
-        return loss_of_words(model, batch, self.label_smoothing if model.training else 0.0)
+        """Return -log p of the target tokens, summed; with label smoothing in training."""
+        return lm_loss(model, batch, self.label_smoothing if model.training else 0.0)
 
     def config(self, settings: Mapping[str, Any]) -> ModelConfig:
-        """An encoder-decoder of a recipe's settings."""
+        """Return an encoder-decoder configuration."""
         return encoder_decoder(settings, self.tokenizer.vocab_size, self.max_len)
 
-    def score(self, opened: Opened, rows: Rows, beam: int = 1) -> dict[str, float]:
-        """BLEU and chrF of the translations of these rows."""
+    def answer(
+        self, loaded: LoadedModel, inputs: Sequence[str], beam: BeamConfig | None = None, *,
+        max_new_tokens: int | None = None, align: bool = False,
+    ) -> Iterator[Translation]:  # fmt: skip
+        """Yield the translation of each text, in order; greedy without a beam."""
+        generator, beam = TextGenerator.from_model(loaded), beam or BeamConfig(size=1)
+        return translate_in_order(generator, inputs, beam, max_new_tokens=max_new_tokens, align=align)
+
+    def score(self, loaded: LoadedModel, rows: Rows, beam: int = 1) -> dict[str, float]:
+        """Return BLEU and chrF of the translations of these rows."""
         pairs = [(row.values["source"], row.values["target"]) for row in rows]
-        said = [""] * len(pairs)
-        for done, _ in translate(Writer.of(opened), [source for source, _ in pairs], Beam(size=beam)):
-            for number, translation in done:
-                said[number] = translation.text
-        return scores(said, [target for _, target in pairs])
+        results = self.answer(loaded, [source for source, _ in pairs], BeamConfig(size=beam))
+        return bleu_scores([result.text for result in results], [target for _, target in pairs])
 
-    def layout(self, config: ModelConfig) -> tuple[Family, str]:
-        """Marian's; a recurrent net has a layout of its own."""
-        if isinstance(config.stack, RecurrentConfig):
-            return OWN["clearhead-recurrent"], "RecurrentForConditionalGeneration"
-        return FAMILIES["marian"], "MarianMTModel"
-
-    def generation(self) -> dict[str, Any]:
-        """The decoder begins with padding, which it may never say."""
+    def save_format(self, config: ModelConfig) -> SaveFormat:
+        """Return Marian's format; recurrent networks have clearhead's own. Padding starts the decoder only."""
         eos = self.tokenizer.eos_id
         if eos is None:
-            raise ValueError("this tokenizer has no end mark, without which no translation ends: learn a new one")
-        return generation_config("marian", eos=eos, pad=self.start, max_len=self.max_len, beam=5)
+            raise ValueError("this tokenizer has no end token, which ends a translation: train a new one")
+        generation = generation_config("marian", eos=eos, pad=self.start, max_len=self.max_len, beam=5)
+        if isinstance(config.stack, RecurrentConfig):
+            return SaveFormat(OWN["clearhead-recurrent"], "RecurrentForConditionalGeneration", generation)
+        return SaveFormat(FAMILIES["marian"], "MarianMTModel", generation)
 
-    def finished(self, opened: Opened, rows: Rows) -> tuple[Opened, dict[str, Any]]:
-        """As it is."""
-        return opened, {}
+    def finalize(self, loaded: LoadedModel, rows: Rows) -> tuple[LoadedModel, dict[str, Any]]:
+        """Return the model unchanged."""
+        return loaded, {}

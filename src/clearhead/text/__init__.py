@@ -1,19 +1,19 @@
-"""What turns text into tokens: tokenizers loaded, trained, fingerprinted, and the ragged batches they give."""
+"""Tokenizers: loading, training, fingerprints, and the ragged token batches they produce."""
 
-from clearhead.text.sentences import sentences_of, tokens_of
-from clearhead.text.templates import TEMPLATES, Template
+from clearhead.text.sentences import split_sentences, tokenize_sentences
+from clearhead.text.templates import TEMPLATES, TokenizerTemplate
+from clearhead.text.token_batch import TokenBatch, Truncation
 from clearhead.text.tokenizer import Tokenizer
-from clearhead.text.tokens import Cut, Tokens
-from clearhead.text.training import KINDS, train_tokenizer
+from clearhead.text.tokenizer_training import KINDS, train_tokenizer
 
 __all__ = [
     "KINDS",
     "TEMPLATES",
-    "Cut",
-    "Template",
+    "TokenBatch",
     "Tokenizer",
-    "Tokens",
-    "sentences_of",
-    "tokens_of",
+    "TokenizerTemplate",
+    "Truncation",
+    "split_sentences",
+    "tokenize_sentences",
     "train_tokenizer",
 ]

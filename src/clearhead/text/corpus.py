@@ -1,4 +1,4 @@
-"""Corpus: text files, plain or compressed, read line by line; what is not text is refused with file and line."""
+"""Corpus: reads plain or compressed text files line by line; errors name file and line."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from functools import partial
 from pathlib import Path
 from typing import IO, BinaryIO, cast
 
-LONGEST = 1 << 20  # bytes of a line taken at a time, so that a file without line ends stays out of memory
-LONG_WORD = re.compile(r"\S{1000}")  # cut there: the trainers' time grows with the square of a word
-REPORT = 1000  # lines between two words to the progress bar
-PACKED = (EOFError, OSError, lzma.LZMAError, zlib.error)  # what reading a damaged .gz or .xz raises
+MAX_CHUNK_BYTES = 1 << 20  # of a line read at once, so that a file without line ends does not fill the memory
+LONG_WORD = re.compile(r"\S{1000}")  # split there: training time grows with the square of the word length
+PROGRESS_EVERY_LINES = 1000
+PACKED = (EOFError, OSError, lzma.LZMAError, zlib.error)  # of a damaged .gz or .xz
 
 
-def read_corpus(files: Sequence[Path], heard: Callable[[int], object] = lambda done: None) -> Iterator[str]:
-    """The lines of all files, ends included; `heard` is told how many bytes of the files are behind."""
+def read_corpus(files: Sequence[Path], on_progress: Callable[[int], object] = lambda done: None) -> Iterator[str]:
+    """Yields the lines of all files, line ends included; calls `on_progress` with the number of bytes read."""
     before = 0
     for path in files:
         with path.open("rb") as raw:
             number = 1
             decode = codecs.getincrementaldecoder("utf-8-sig")().decode
             try:
-                for chunk in iter(partial(unpacked(path, raw).readline, LONGEST), b""):
+                for chunk in iter(partial(decompressed(path, raw).readline, MAX_CHUNK_BYTES), b""):
                     text = decode(chunk)
                     yield LONG_WORD.sub(r"\g<0> ", text) if len(text) > 1000 else text
                     number += chunk.endswith(b"\n")
-                    if number % REPORT == 0:
-                        heard(before + raw.tell())
+                    if number % PROGRESS_EVERY_LINES == 0:
+                        on_progress(before + raw.tell())
                 decode(b"", True)
             except UnicodeDecodeError as error:
                 raise ValueError(
@@ -39,24 +39,24 @@ def read_corpus(files: Sequence[Path], heard: Callable[[int], object] = lambda d
                     "convert the file, for instance with iconv"
                 ) from error
             except PACKED as error:
-                raise ValueError(f"{path}, line {number}: cannot be unpacked further: {error}") from error
+                raise ValueError(f"{path}, line {number}: cannot be decompressed: {error}") from error
         before += path.stat().st_size
-        heard(before)
+        on_progress(before)
 
 
 def check_corpus(files: Sequence[Path]) -> None:
-    """Refuse files that are missing, and a corpus without a word."""
+    """Raises ValueError for missing files and for a corpus without text."""
     if not files:
-        raise ValueError("no files: give the text files to learn from")
+        raise ValueError("no files: give the text files to train on")
     for path in files:
         if not path.is_file():
-            raise ValueError(f"{path} is no file")
+            raise ValueError(f"{path} is not a file")
     if not any(line.strip() for line in read_corpus(files)):
         raise ValueError(f"there is no text in {', '.join(map(str, files))}")
 
 
-def unpacked(path: Path, raw: BinaryIO) -> IO[bytes]:
-    """What is in an open file: itself, or its content if the name ends in .gz or .xz."""
+def decompressed(path: Path, raw: BinaryIO) -> IO[bytes]:
+    """Returns a reader of an open file that decompresses it if its name ends in .gz or .xz."""
     if path.suffix == ".gz":
         return cast(IO[bytes], gzip.GzipFile(fileobj=raw))
     return lzma.LZMAFile(raw) if path.suffix == ".xz" else raw

@@ -1,4 +1,4 @@
-"""Fingerprint: what a tokenizer is and what it does, so that a drift of either is noticed by name."""
+"""Fingerprint of a tokenizer: hashes of its file and of its output, to detect changes of either."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import tokenizers
 
-# Texts on which tokenizers, and versions of their library, are known to part ways.
+# Texts on which tokenizers, and versions of their library, are known to differ.
 PROBES = (
     "",
     "The quick brown fox jumps over the lazy dog.",
@@ -35,37 +35,37 @@ PROBES = (
 
 
 def canonical_hash(content: Mapping[str, Any]) -> str:
-    """SHA-256 of what a tokenizer.json says, whatever its spacing and order, padding and truncation aside."""
-    kept = {key: value for key, value in content.items() if key not in ("padding", "truncation")}
-    return _hash(kept)
+    """Returns the SHA-256 of a tokenizer.json, ignoring whitespace, key order, padding and truncation."""
+    relevant = {key: value for key, value in content.items() if key not in ("padding", "truncation")}
+    return _hash(relevant)
 
 
 def probe_hash(ids: Sequence[Sequence[int]]) -> str:
-    """SHA-256 of the ids that a tokenizer gave for the probes."""
+    """Returns the SHA-256 of the ids of the probe texts."""
     return _hash(ids)
 
 
-def compare(was: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Raise a ValueError that says whether the file or the library reading it has drifted."""
-    missing = [key for key in ("tokenizer_json", "probe") if not isinstance(was.get(key), str)]
+def compare(expected: Mapping[str, str], actual: Mapping[str, str]) -> None:
+    """Raises ValueError if two fingerprints differ, and names the cause: the file or the library version."""
+    missing = [key for key in ("tokenizer_json", "probe") if not isinstance(expected.get(key), str)]
     if missing:
-        raise ValueError(f"the fingerprint lacks {', '.join(missing)}: it was not made by `Tokenizer.fingerprint`")
-    same = {key: was[key] == now[key] for key in ("tokenizer_json", "probe")}
+        raise ValueError(f"the fingerprint lacks {', '.join(missing)}: it was not created by `Tokenizer.fingerprint`")
+    same = {key: expected[key] == actual[key] for key in ("tokenizer_json", "probe")}
     if not same["tokenizer_json"]:
-        effect = "the probe texts get the same ids" if same["probe"] else "the probe texts get other ids"
+        effect = "the probe texts get the same ids" if same["probe"] else "the probe texts get different ids"
         raise ValueError(
-            f"tokenizer.json is not the one that was fingerprinted ({was['tokenizer_json'][:12]} then, "
-            f"{now['tokenizer_json'][:12]} now; {effect}): bring back the file the model was trained with"
+            f"tokenizer.json is not the one that was fingerprinted ({expected['tokenizer_json'][:12]} expected, "
+            f"{actual['tokenizer_json'][:12]} found; {effect}): restore the file the model was trained with"
         )
     if not same["probe"]:
         raise ValueError(
-            f"the same tokenizer.json gives other ids: tokenizers {was.get('tokenizers', '?')} then, "
-            f"{now['tokenizers']} now; install the former, or train and fingerprint anew"
+            f"the same tokenizer.json gives different ids: tokenizers {expected.get('tokenizers', '?')} expected, "
+            f"{actual['tokenizers']} installed; install the former, or train and fingerprint again"
         )
 
 
 def library_version() -> str:
-    """The version of the library that reads the file: told, not compared."""
+    """Returns the version of `tokenizers`; recorded in a fingerprint, not compared."""
     return tokenizers.__version__
 
 

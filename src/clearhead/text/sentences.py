@@ -1,4 +1,4 @@
-"""Sentences: where one ends, by the rules of a language."""
+"""Sentence splitting by language-specific rules."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Iterable, Iterator
 from clearhead.text.tokenizer import Tokenizer
 
 
-def sentences_of(text: str, language: str = "en") -> list[str]:
-    """The sentences of a text, by sentencex's rules, without the space around them. What is between two is space."""
+def split_sentences(text: str, language: str = "en") -> list[str]:
+    """Splits a text into sentences by sentencex's rules, without surrounding whitespace."""
     from sentencex import segment  # type: ignore[attr-defined]
 
     return [part for sentence in segment(language, text) if (part := sentence.strip())]
 
 
-def tokens_of(documents: Iterable[str], tokenizer: Tokenizer, language: str) -> Iterator[list[list[int]]]:
-    """The sentences of each document in tokens, without marks."""
-    sentences = [sentences_of(text, language) for text in documents]
-    flat = [sentence for many in sentences for sentence in many]
+def tokenize_sentences(documents: Iterable[str], tokenizer: Tokenizer, language: str) -> Iterator[list[list[int]]]:
+    """Yields the token ids of the sentences of each document, without special tokens."""
+    sentences = [split_sentences(text, language) for text in documents]
+    flat = [sentence for group in sentences for sentence in group]
     if not flat:
         yield from ([] for _ in sentences)
         return
-    found = tokenizer(flat, special=False, offsets=False)
-    each = iter(found.ids.split(list(found.layout.sizes)))
-    for many in sentences:
-        yield [next(each).tolist() for _ in many]
+    tokens = tokenizer(flat, special=False, offsets=False)
+    rows = iter(tokens.ids.split(list(tokens.layout.host_lengths)))
+    for group in sentences:
+        yield [next(rows).tolist() for _ in group]

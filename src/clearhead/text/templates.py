@@ -1,4 +1,4 @@
-"""Templates: the special tokens of each family of models, and how they frame a text and a pair."""
+"""Tokenizer templates: the special tokens of each model family and their order around texts and pairs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tokenizers import AddedToken, processors
 
 
 @dataclass(frozen=True, kw_only=True)
-class Template:
-    """What a family expects of its tokenizer.
+class TokenizerTemplate:
+    """The special tokens of a model family.
 
-    `first` are its special tokens in the order of their ids, from 0; `last` those with the highest ids. `roles` has
-    the names of tokenizer_config.json. `single` and `pair` are written as `tokenizers` writes them: `$A` and `$B` are
-    the texts, the number after a colon is the segment. `kind` is what the family was published with; any other can
-    be trained.
+    `first` are the special tokens with the lowest ids, in order from 0; `last` those with the highest ids. `roles` has
+    the keys of tokenizer_config.json. `single` and `pair` use the syntax of `tokenizers`: `$A` and `$B` are the texts,
+    the number after a colon is the segment. `kind` is the algorithm the family was published with; any other can be
+    trained.
     """
 
     first: tuple[str, ...] = ()
@@ -24,27 +24,27 @@ class Template:
     single: str = "$A:0"
     pair: str = "$A:0 $B:1"
     kind: str
-    segments: bool = False  # the family reads segments (token_type_ids)
-    spaced: bool = False  # its mask takes along the space before it
+    segments: bool = False  # the family uses segments (token_type_ids)
+    spaced: bool = False  # the mask token absorbs the space before it
 
     @property
     def inputs(self) -> list[str]:
-        """What a tokenizer of transformers hands to such a model: `model_input_names` in tokenizer_config.json."""
+        """The inputs of such a model in transformers: `model_input_names` in tokenizer_config.json."""
         return ["input_ids", *(["token_type_ids"] if self.segments else []), "attention_mask"]
 
     def added(self, tokens: Sequence[str]) -> list[AddedToken]:
-        """Special tokens as `tokenizers` wants them."""
+        """Returns special tokens as objects of `tokenizers`."""
         spaced = self.roles.get("mask_token") if self.spaced else None
         return [AddedToken(t, special=True, normalized=False, lstrip=t == spaced) for t in tokens]
 
     def processor(self, ids: Mapping[str, int]) -> processors.TemplateProcessing:
-        """The post-processor that frames texts this way; `ids` are those of the special tokens."""
+        """Returns the post-processor that adds the special tokens; `ids` are their ids."""
         used = {word.partition(":")[0] for word in self.pair.split()} - {"$A", "$B"}
         special = [(token, ids[token]) for token in sorted(used)]
         return processors.TemplateProcessing(single=self.single, pair=self.pair, special_tokens=special)
 
 
-_BERT = Template(
+_BERT = TokenizerTemplate(
     first=("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
     roles={
         "unk_token": "[UNK]", "sep_token": "[SEP]", "pad_token": "[PAD]", "cls_token": "[CLS]", "mask_token": "[MASK]",
@@ -55,7 +55,7 @@ _BERT = Template(
     segments=True,
 )  # fmt: skip
 
-_ROBERTA = Template(
+_ROBERTA = TokenizerTemplate(
     first=("<s>", "<pad>", "</s>", "<unk>"),
     last=("<mask>",),
     roles={
@@ -68,7 +68,7 @@ _ROBERTA = Template(
     spaced=True,
 )  # fmt: skip
 
-_T5 = Template(
+_T5 = TokenizerTemplate(
     first=("<pad>", "</s>", "<unk>"),
     roles={"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"},
     single="$A:0 </s>:0",
@@ -76,7 +76,7 @@ _T5 = Template(
     kind="unigram",
 )
 
-TEMPLATES: dict[str, Template] = {
+TEMPLATES: dict[str, TokenizerTemplate] = {
     "bert": _BERT,
     "albert": replace(
         _BERT,
@@ -88,12 +88,12 @@ TEMPLATES: dict[str, Template] = {
     "roberta": _ROBERTA,
     "bart": _ROBERTA,
     "xlm-roberta": replace(_ROBERTA, kind="unigram"),
-    "gpt2": Template(
+    "gpt2": TokenizerTemplate(
         last=("<|endoftext|>",),
         roles={"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>"},
         kind="bpe",
     ),
-    "llama": Template(
+    "llama": TokenizerTemplate(
         first=("<unk>", "<s>", "</s>"),
         roles={"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"},
         single="<s>:0 $A:0",
@@ -104,7 +104,7 @@ TEMPLATES: dict[str, Template] = {
     "marian": replace(
         _T5,
         first=("</s>", "<unk>"),
-        last=("<pad>",),  # CTranslate2 wants padding as the highest id
+        last=("<pad>",),  # CTranslate2 needs padding to have the highest id
         pair="$A:0 $B:0 </s>:0",
     ),
 }

@@ -1,21 +1,21 @@
-"""Training: recipes, the loop, checkpoints that resume to the bit, and the proof that they do."""
+"""Training: recipes, the training loop, and checkpoints that resume bit for bit."""
 
 from clearhead.train.checkpoint import Checkpoints, Progress
-from clearhead.train.loop import Job, NotFinite, fit
+from clearhead.train.loop import NotFinite, TrainingJob, fit
 from clearhead.train.recipe import Recipe, make_recipe, read_recipe
-from clearhead.train.run import Run, prepare, train
-from clearhead.train.stop import Stopped
+from clearhead.train.run import TrainingRun, prepare, train
+from clearhead.train.signals import Stopped
 from clearhead.train.tracking import Tracker
 
 __all__ = [
     "Checkpoints",
-    "Job",
     "NotFinite",
     "Progress",
     "Recipe",
-    "Run",
     "Stopped",
     "Tracker",
+    "TrainingJob",
+    "TrainingRun",
     "fit",
     "make_recipe",
     "prepare",

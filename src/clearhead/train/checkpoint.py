@@ -1,19 +1,17 @@
-"""Checkpoints: all that a run needs to go on as if it had never stopped.
+"""Checkpoints: everything a run needs to resume bit for bit.
 
-A checkpoint is a folder that is there whole or not at all: tensors by torch's distributed checkpoints (so that any
-number of processes reads what any other wrote), the rest as JSON, and a manifest of both. The index that torch writes
-beside the tensors is a pickle; it is opened by a reader that knows the few classes which belong in it, and no others.
+A checkpoint is a folder that is written atomically: tensors in the format of torch.distributed.checkpoint (any number
+of processes can read what any other number wrote), the rest as JSON, and a manifest of both. The index that PyTorch
+writes beside the tensors is a pickle; it is read with a restricted unpickler.
 """
 
 from __future__ import annotations
 
-import io
 import json
-import pickle
 import re
 import shutil
 import warnings
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,82 +20,81 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 from torch.distributed.checkpoint.api import CheckpointException
-from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
-from torch.distributed.checkpoint.metadata import Metadata, StorageMeta
+from torch.distributed.checkpoint.filesystem import FileSystemWriter
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 
-from clearhead.files import Damaged, inside, leftovers, new_folder, read_bytes, read_json, verify, write_manifest
-from clearhead.train.ranks import Ranks, settle
+from clearhead.files import IntegrityError, new_folder, read_json, stale_temporaries, verify, write_manifest
+from clearhead.train.distributed import Distributed, reshard
+from clearhead.train.torch_private import CheckpointReader
 
 STATE = "state.json"
 NAME = re.compile(r"step-(\d{8})")
-MAX_INDEX = 1 << 28  # bytes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far a run has come, beside its tensors."""
+    """The progress of a run: everything in a checkpoint that is not a tensor."""
 
     step: int = 0
-    seconds: float = 0.0  # spent training
+    seconds: float = 0.0  # of training time
     best: float | None = None  # the best value of the metric so far
     best_step: int | None = None
-    since_best: int = 0  # evaluations since then
-    evaluated: int = 0  # the last step after which there was one
-    between: bool = False  # saved because the run was stopped, not because it was time
-    log_bytes: int = 0  # of log.jsonl: what is after them was written by a process that did not get to save
+    since_best: int = 0  # evaluations since the best one
+    evaluated: int = 0  # the step of the last evaluation
+    between: bool = False  # saved because the run was stopped, not at a planned step
+    log_bytes: int = 0  # size of log.jsonl; a resumed run truncates it to this size
 
 
 class Checkpoints:
-    """The checkpoints of one run, in one folder: the newest few, and the best."""
+    """The checkpoints of one run in one folder: the newest ones and the best one."""
 
-    def __init__(self, folder: Path, keep: int, ranks: Ranks | None = None) -> None:
+    def __init__(self, folder: Path, keep: int, distributed: Distributed | None = None) -> None:
         self.folder = folder
         self.keep = keep
-        self.ranks = ranks or Ranks()
+        self.distributed = distributed or Distributed()
 
-    def save(self, progress: Progress, model: nn.Module, optimiser: torch.optim.Optimizer) -> Path:
-        """Write a checkpoint; every rank calls this."""
+    def save(self, progress: Progress, model: nn.Module, optimizer: torch.optim.Optimizer) -> Path:
+        """Write a checkpoint. Every rank must call this."""
         target = self.at(progress.step)
         with self._new(target) as folder:
-            _write_tensors(tensors_of(model, optimiser), folder, self.ranks)
-            if self.ranks.first:
+            _write_tensors(tensors_of(model, optimizer), folder, self.distributed)
+            if self.distributed.is_main:
                 (folder / STATE).write_text(json.dumps(asdict(progress), indent=1) + "\n", encoding="utf-8")
                 write_manifest(folder, {"kind": "checkpoint"})
-        self.ranks.wait()
-        if self.ranks.first:
+        self.distributed.barrier()
+        if self.distributed.is_main:
             self._prune(progress)
         return target
 
     def newest(self) -> Path | None:
-        """The newest checkpoint that is whole; a damaged one is told and passed over. The first rank looks for all."""
-        found = self.ranks.told(str(self._newest() or "") if self.ranks.first else "")
-        return Path(found) if found else None
+        """Return the newest intact checkpoint, chosen by the main rank; damaged ones are skipped with a warning."""
+        path = self.distributed.broadcast(str(self._newest() or "") if self.distributed.is_main else "")
+        return Path(path) if path else None
 
-    def restore(self, folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> Progress:
-        """Fill model and optimiser from a checkpoint, bit for bit; the first rank checks that it is whole."""
-        if self.ranks.first:
+    def restore(self, folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
+        """Restore model and optimizer from a checkpoint, bit for bit; the main rank verifies it first."""
+        if self.distributed.is_main:
             verify(folder)
-        fill_optimiser(optimiser)
-        read_tensors(folder, tensors_of(model, optimiser), self.ranks)
+        init_optimizer_state(optimizer)
+        read_tensors(folder, tensors_of(model, optimizer), self.distributed)
         try:
             return Progress(**read_json(folder, STATE))
         except TypeError as error:
-            raise ValueError(f"{folder / STATE} is not the state of such a run: {error}") from None
+            raise ValueError(f"{folder / STATE} is not the state of a run of this version: {error}") from None
 
     def at(self, step: int) -> Path:
-        """Where the checkpoint of a step is, or would be."""
+        """Return the folder of the checkpoint of a step, whether or not it exists."""
         return self.folder / f"step-{step:08d}"
 
     def all(self) -> list[Path]:
-        """The checkpoints there are, oldest first."""
+        """Return all checkpoints, oldest first."""
         if not self.folder.is_dir():
             return []
         return sorted(p for p in self.folder.iterdir() if NAME.fullmatch(p.name))
 
     def planned(self) -> list[Path]:
-        """Those that every run of this recipe has, stopped on the way or not."""
+        """Return the checkpoints at planned steps, which do not depend on where a run was interrupted."""
         return [folder for folder in self.all() if not _between(folder)]
 
     def _newest(self) -> Path | None:
@@ -105,144 +102,115 @@ class Checkpoints:
             try:
                 verify(folder)
                 return folder
-            except Damaged as error:
-                warnings.warn(f"{error}; the checkpoint before it is used", stacklevel=4)
+            except IntegrityError as error:
+                warnings.warn(f"{error}; using the previous checkpoint", stacklevel=4)
         return None
 
     def _prune(self, progress: Progress) -> None:
-        """Keep the newest, the best and the last few; later ones were damaged, and are passed by now."""
+        """Delete all but the newest, the best and the last `keep` planned ones; any later one is damaged."""
         newest = self.at(progress.step)
         planned = [folder for folder in self.planned() if folder <= newest]
-        kept = {newest, self.at(progress.best_step or 0), *planned[-self.keep :]}
+        keep = {newest, self.at(progress.best_step or 0), *planned[-self.keep :]}
         for folder in self.all():
-            if folder not in kept:
+            if folder not in keep:
                 shutil.rmtree(folder)
-        for folder in leftovers(self.folder):
+        for folder in stale_temporaries(self.folder):
             shutil.rmtree(folder, ignore_errors=True)
 
     @contextmanager
     def _new(self, target: Path) -> Generator[Path]:
-        """The new folder, made by the first rank and known to all."""
-        if not self.ranks.first:
-            yield Path(self.ranks.told(""))
-            self.ranks.wait()
+        """Create the new folder on the main rank and announce it to the others."""
+        if not self.distributed.is_main:
+            yield Path(self.distributed.broadcast(""))
+            self.distributed.barrier()
             return
-        with new_folder(target, overwrite=True) as folder:  # what was there was damaged, and passed over
-            self.ranks.told(str(folder))
+        with new_folder(target, overwrite=True) as folder:  # an existing one is damaged and was skipped
+            self.distributed.broadcast(str(folder))
             yield folder
-            self.ranks.wait()
+            self.distributed.barrier()
 
 
 def _between(folder: Path) -> bool:
     try:
         return bool(read_json(folder, STATE).get("between"))
-    except (OSError, ValueError):  # damaged; whoever needs it will say so
+    except (OSError, ValueError):  # damaged: reported when it is used
         return False
 
 
-def tensors_of(model: nn.Module, optimiser: torch.optim.Optimizer | None = None) -> dict[str, Tensor]:
-    """Every tensor of a run by name: the weights, and what the optimiser keeps for each."""
-    settle(model)
+def tensors_of(model: nn.Module, optimizer: torch.optim.Optimizer | None = None) -> dict[str, Tensor]:
+    """Return every tensor of a run by name: the weights and the optimizer state."""
+    reshard(model)
     tensors: dict[str, Tensor] = {}
     for name, param in model.named_parameters():
         tensors[f"model.{name}"] = param.detach()
-        for kind, value in {} if optimiser is None else optimiser.state.get(param, {}).items():
+        for kind, value in {} if optimizer is None else optimizer.state.get(param, {}).items():
             if isinstance(value, Tensor):
-                tensors[f"optimiser.{name}.{kind}"] = value
+                tensors[f"optimizer.{name}.{kind}"] = value
     return tensors
 
 
-def read_tensors(folder: Path, into: dict[str, Tensor], ranks: Ranks | None = None) -> None:
-    """Read these tensors, in place; whoever wrote them, each rank gets the parts that it asks for."""
-    with _told(f"{folder} cannot be read"):
-        load(cast(dict[str, Any], into), storage_reader=_Reader(folder), no_dist=ranks is None or ranks.size == 1)
+def read_tensors(folder: Path, into: dict[str, Tensor], distributed: Distributed | None = None) -> None:
+    """Read tensors in place. Each rank reads its own parts, whatever number of ranks wrote them."""
+    with _unwrap_errors(f"{folder} cannot be read"):
+        load(
+            cast(dict[str, Any], into),
+            storage_reader=CheckpointReader(folder),
+            no_dist=distributed is None or distributed.size == 1,
+        )
 
 
-def _write_tensors(tensors: Mapping[str, Tensor], folder: Path, ranks: Ranks) -> None:
-    with _told(f"no checkpoint can be written to {folder.parent}"):
-        writer = FileSystemWriter(folder, sync_files=False, overwrite=False)  # the folder is synced as a whole
-        save(dict(tensors), storage_writer=writer, no_dist=ranks.size == 1)
+def _write_tensors(tensors: Mapping[str, Tensor], folder: Path, distributed: Distributed) -> None:
+    with _unwrap_errors(f"no checkpoint can be written to {folder.parent}"):
+        writer = FileSystemWriter(folder, sync_files=False, overwrite=False)  # the whole folder is synced later
+        save(dict(tensors), storage_writer=writer, no_dist=distributed.size == 1)
 
 
-def fill_optimiser(optimiser: torch.optim.Optimizer) -> None:
-    """Let an optimiser make its tensors, by a step that changes nothing."""
-    rates = [group["lr"] for group in optimiser.param_groups]
-    for group in optimiser.param_groups:
+@torch.no_grad()
+def average_checkpoints(model: nn.Module, checkpoints: Sequence[Path]) -> None:
+    """Fill a model with the mean of its weights in these checkpoints, summed in float64."""
+    sums: dict[str, Tensor] = {}
+    for folder in checkpoints:
+        verify(folder)
+        read_tensors(folder, tensors_of(model))
+        for name, param in model.named_parameters():
+            sums[name] = param.double() + sums[name] if name in sums else param.double()
+    for name, param in model.named_parameters():
+        param.copy_(sums[name] / len(checkpoints))
+
+
+def init_optimizer_state(optimizer: torch.optim.Optimizer) -> None:
+    """Create the state tensors of an optimizer with a step at learning rate 0."""
+    rates = [group["lr"] for group in optimizer.param_groups]
+    for group in optimizer.param_groups:
         group["lr"] = 0.0
         for param in group["params"]:
             param.grad = torch.zeros_like(param)
-    optimiser.step()
-    optimiser.zero_grad()
-    for group, lr in zip(optimiser.param_groups, rates, strict=True):
+    optimizer.step()
+    optimizer.zero_grad()
+    for group, lr in zip(optimizer.param_groups, rates, strict=True):
         group["lr"] = lr
 
 
 @contextmanager
-def _told(what: str) -> Generator[None]:
-    """Torch's own exception, which no `except Exception` sees, as an error that says what failed."""
+def _unwrap_errors(message: str) -> Generator[None]:
+    """Raise the cause behind PyTorch's CheckpointException, which is a BaseException, with a message."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch's word that a single process writes alone
+            warnings.simplefilter("ignore")  # PyTorch warns that a single process saves without a process group
             yield
     except CheckpointException as error:
         reasons = [_reason(cause) for cause, _ in error.failures.values()]
         for reason in reasons:
             if not isinstance(reason, Exception):
                 raise reason from None
-        raise ValueError(f"{what}: {'; '.join(dict.fromkeys(map(str, reasons)))}") from error
+        raise ValueError(f"{message}: {'; '.join(dict.fromkeys(map(str, reasons)))}") from error
 
 
 def _reason(error: BaseException) -> BaseException:
-    """What is behind one of torch's errors: one of the system's, such as a full disk, or a Ctrl-C; else that one."""
-    found: BaseException | None = error
-    while found is not None:
-        if isinstance(found, OSError) or not isinstance(found, Exception):
-            return found
-        found = found.__cause__ or found.__context__
+    """Return the system error or interrupt in the chain of an exception, such as a full disk; else the exception."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) or not isinstance(cause, Exception):
+            return cause
+        cause = cause.__cause__ or cause.__context__
     return error
-
-
-ALLOWED = {
-    "torch.distributed.checkpoint.metadata": {
-        "Metadata", "TensorStorageMetadata", "ChunkStorageMetadata", "TensorProperties", "MetadataIndex",
-        "StorageMeta", "_MEM_FORMAT_ENCODING",
-    },
-    "torch.distributed.checkpoint.filesystem": {"_StorageInfo", "_StoragePrefix"},
-    "torch": {"Size"},
-    "torch.serialization": {"_get_layout"},
-    "collections": {"OrderedDict"},
-    "pathlib": {"PosixPath", "Path"},
-    "torch.storage": set[str](),
-}  # fmt: skip
-
-
-class _Unpickler(pickle.Unpickler):
-    """Opens the index of a checkpoint: plain values, and the few classes such an index is made of."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        if name in ALLOWED.get(module, ()):
-            return super().find_class(module, name)
-        if module == "torch" and isinstance(kind := getattr(torch, name, None), torch.dtype):
-            return kind
-        raise ValueError(f"the index of the checkpoint names {module}.{name}, which does not belong in it")
-
-
-class _Reader(FileSystemReader):
-    """Torch's reader of a folder, with the pickle opened by `_Unpickler` and no way out of the folder."""
-
-    def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
-        """The index of the tensors."""
-        folder = Path(self.path)
-        data = read_bytes(folder, ".metadata", max_bytes=MAX_INDEX)
-        try:
-            metadata = _Unpickler(io.BytesIO(data)).load()
-        except ValueError:
-            raise
-        except Exception as error:  # a pickle that is none fails in many ways
-            raise ValueError(f"the index of the checkpoint is broken ({error!r:.200})") from None
-        if not isinstance(metadata, Metadata) or not isinstance(metadata.storage_data, dict):
-            raise ValueError("the index of the checkpoint holds something else")
-        for stored in cast(dict[Any, Any], metadata.storage_data).values():
-            inside(folder, stored.relative_path)
-        metadata.storage_meta = StorageMeta(load_id=self.load_id)
-        return metadata

@@ -1,44 +1,59 @@
-"""Evaluation: metrics of a model on examples it does not train on, streamed batch by batch."""
+"""Evaluation: metrics of a model on examples that it is not trained on, computed batch by batch."""
 
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 
 import torch
 from torch import nn
 
-from clearhead.data import Batches, Columns, divide
+from clearhead.data import Columns, Rows, TokenBudgetBatches, split_batch
+from clearhead.hub.folder import LoadedModel
+from clearhead.models.precision import autocast
 from clearhead.tasks import Task
-from clearhead.tasks.task import Measured
-from clearhead.train.precision import precision
-from clearhead.train.ranks import Ranks
-from clearhead.train.recipe import Training
+from clearhead.tasks.task import MeasuresBatch
+from clearhead.train.distributed import Distributed
+from clearhead.train.recipe import TrainConfig
 
 
 @torch.no_grad()
 def evaluate(
-    model: nn.Module, task: Task, columns: Columns, settings: Training, ranks: Ranks | None = None
+    model: nn.Module, task: Task, columns: Columns, settings: TrainConfig, distributed: Distributed | None = None
 ) -> dict[str, float]:
-    """The loss per token or example, without smoothing, of words its perplexity, and what else a task measures with it.
+    """Return the loss per token or example without label smoothing, its perplexity, and the batch metrics of the task.
 
-    Ranks share the work; no more than a part of one batch is ever held.
+    Ranks share the work; at most one batch is in memory.
     """
     model.eval()
-    ranks, lengths = ranks or Ranks(), task.lengths(columns)
-    batches = Batches(lengths, max(settings.batch_tokens, int(lengths.max(initial=0))), shuffled=False)
+    distributed, lengths = distributed or Distributed(), task.lengths(columns)
+    batches = TokenBudgetBatches(lengths, max(settings.batch_tokens, int(lengths.max(initial=0))), shuffled=False)
     total, device = 0.0, next(model.parameters()).device
-    sums: dict[str, list[float]] = {}
+    sums: dict[str, list[float]] = {}  # numerator and denominator of each metric
     for i in range(len(batches)):
         examples = batches.batch(0, i)
-        mine = examples[divide(lengths[examples], ranks.size)[ranks.rank]]
-        with precision(settings.dtype, device):
-            batch = task.collate(columns, mine).to(device)
-            loss, more = task.measured(model, batch) if isinstance(task, Measured) else (task.loss(model, batch), {})
+        local = examples[split_batch(lengths[examples], distributed.size)[distributed.rank]]
+        with autocast(settings.dtype, device):
+            batch = task.collate(columns, local).to(device)
+            loss, metrics = (
+                task.loss_and_metrics(model, batch)
+                if isinstance(task, MeasuresBatch)
+                else (task.loss(model, batch), {})
+            )
         total += float(loss)
-        for name, (part, of) in more.items():
-            held = sums.setdefault(name, [0.0, 0.0])
-            held[0], held[1] = held[0] + part, held[1] + of
-    loss, *parts = ranks.sum([total, *(value for held in sums.values() for value in held)])
-    loss /= int(task.counts(columns).sum())
-    metrics = {"loss": loss} | ({"perplexity": math.exp(min(loss, 700.0))} if "perplexity" in task.metrics else {})
-    return metrics | {name: part / max(of, 1.0) for name, part, of in zip(sums, parts[::2], parts[1::2], strict=True)}
+        for name, (value, count) in metrics.items():
+            pair = sums.setdefault(name, [0.0, 0.0])
+            pair[0], pair[1] = pair[0] + value, pair[1] + count
+    loss, *values = distributed.sum([total, *(value for pair in sums.values() for value in pair)])
+    loss /= int(task.num_targets(columns).sum())
+    result = {"loss": loss} | ({"perplexity": math.exp(min(loss, 700.0))} if "perplexity" in task.spec.metrics else {})
+    return result | {
+        name: value / max(count, 1.0) for name, value, count in zip(sums, values[::2], values[1::2], strict=True)
+    }
+
+
+def score(task: Task, loaded: LoadedModel, rows: Rows, settings: TrainConfig, beam: int = 1) -> dict[str, float]:
+    """Return the metrics of a task's answers; labeling tasks compute them in the precision of training."""
+    device = next(iter(loaded.model.parameters())).device
+    with nullcontext() if task.spec.split_by is None else autocast(settings.dtype, device):
+        return task.score(loaded, rows, beam)

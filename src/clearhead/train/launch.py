@@ -1,4 +1,4 @@
-"""Launching: the processes of a run on one machine, started together, and again after a failure while it gets on."""
+"""Launching the processes of a run on one machine, and restarting them after a failure while the run makes progress."""
 
 from __future__ import annotations
 
@@ -7,68 +7,48 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from uuid import uuid4
 
 import torch
-from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
-from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
-from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from clearhead.train.checkpoint import Checkpoints
+from clearhead.train.torch_private import WorkerFailure, elastic_run
 
-ATTEMPTS = 3  # that may fail one after the other without a new checkpoint
-FINAL = (2, 3)  # exit codes of what no attempt will mend: a fault that was told, a loss that is not finite
-GRACE = 120  # seconds to write a checkpoint in, when the run is asked to stop
+ATTEMPTS = 3  # that may fail in a row without a new checkpoint
+FINAL_EXIT_CODES = (2, 3)  # a reported error, a loss that is not finite: another attempt would fail too
+SHUTDOWN_TIMEOUT_S = 120  # to write a checkpoint in after a signal
 
 
-def launch(command: Sequence[str], processes: int, folder: Path, say: Callable[[str], object]) -> int:
-    """Run `python command` in so many processes that train in `folder`, by torchrun's agent: the exit code.
+def launch(command: Sequence[str], processes: int, folder: Path, log: Callable[[str], object]) -> int:
+    """Run `python command` in several processes that train in `folder`, and return the exit code.
 
-    A failure is followed by another attempt from the newest checkpoint. A run may fail as often as it likes, as long
-    as it gets on in between; one that fails ATTEMPTS times without a new checkpoint has a fault that will not go away.
+    After a failure another attempt starts from the newest checkpoint. The number of failures is not limited as long
+    as there is progress; after ATTEMPTS failures in a row without a new checkpoint the launch ends.
     """
-    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)  # what matters is said below
+    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)  # failures are reported below
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, torch.get_num_threads() // processes)))
-    failed, reached = 0, _newest(folder)
+    failed, newest = 0, _newest(folder)
     while True:
-        try:
-            elastic_launch(_config(processes), sys.executable)(*command)
+        result = elastic_run(command, sys.executable, processes, SHUTDOWN_TIMEOUT_S)
+        if result.signal is not None:
+            return 128 + result.signal
+        if not result.failures:
             return 0
-        except SignalException as stop:
-            return 128 + stop.sigval
-        except ChildFailedError as error:
-            failures = dict(sorted(error.failures.items()))
-        if final := [failure.exitcode for failure in failures.values() if failure.exitcode in FINAL]:
+        if final := [f.exit_code for f in result.failures.values() if f.exit_code in FINAL_EXIT_CODES]:
             return final[0]
-        came, reached = reached, _newest(folder)
-        failed = failed + 1 if came == reached else 0
-        told = ", ".join(f"rank {rank} {_end(failure)}" for rank, failure in failures.items())
+        previous, newest = newest, _newest(folder)
+        failed = failed + 1 if previous == newest else 0
+        message = ", ".join(f"rank {rank} {_describe(failure)}" for rank, failure in result.failures.items())
         if failed == ATTEMPTS:
-            say(f"{told}; {ATTEMPTS} attempts have failed without a new checkpoint, so this is given up")
+            log(f"{message}; giving up after {ATTEMPTS} attempts without a new checkpoint")
             return 1
-        say(f"{told}; going on from {reached or 'the beginning'}")
-
-
-def _config(processes: int) -> LaunchConfig:
-    return LaunchConfig(
-        min_nodes=1,
-        max_nodes=1,
-        nproc_per_node=processes,
-        run_id=uuid4().hex,
-        rdzv_backend="c10d",
-        rdzv_endpoint="localhost:0",
-        local_addr="localhost",
-        max_restarts=0,
-        shutdown_timeout=GRACE,
-        logs_specs=DefaultLogsSpecs(log_dir=os.devnull),
-    )
+        log(f"{message}; resuming from {newest or 'the beginning'}")
 
 
 def _newest(folder: Path) -> str:
-    found = Checkpoints(folder / "checkpoints", 1).all()
-    return found[-1].name if found else ""
+    checkpoints = Checkpoints(folder / "checkpoints", 1).all()
+    return checkpoints[-1].name if checkpoints else ""
 
 
-def _end(failure: ProcessFailure) -> str:
-    code = failure.exitcode
-    return f"was ended by {failure.signal_name()}" if code < 0 else f"ended with exit code {code}"
+def _describe(failure: WorkerFailure) -> str:
+    code = failure.exit_code
+    return f"was ended by {failure.signal_name}" if code < 0 else f"ended with exit code {code}"

@@ -1,4 +1,4 @@
-"""The loop: from a batch to an update, over and over, so that a run that stops anywhere goes on to the same bits."""
+"""The training loop. A run that stops at any point resumes from its last checkpoint, bit for bit."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ import numpy as np
 import torch
 from torch import nn
 
-from clearhead.data import Columns, Integers, divide
+from clearhead.data import Columns, FixedSizeBatches, Integers, TokenBudgetBatches, split_batch
+from clearhead.data.shards import block_size_of
+from clearhead.models.precision import autocast
 from clearhead.tasks import Task
-from clearhead.train.batches import batches_of
 from clearhead.train.checkpoint import Checkpoints, Progress
-from clearhead.train.memory import TIDY, kept, tidy
-from clearhead.train.optimise import clip, make_optimiser, rate, set_rate
-from clearhead.train.precision import precision
-from clearhead.train.ranks import Ranks
-from clearhead.train.recipe import Training
-from clearhead.train.stop import Broken, Stop, Stopped
-from clearhead.train.tracking import Records, Screen, Tracker
+from clearhead.train.distributed import Distributed
+from clearhead.train.malloc import TRIM_EVERY_STEPS, retain_freed, trim
+from clearhead.train.optimizer import clip, lr_factor, make_optimizer, set_rate
+from clearhead.train.recipe import TrainConfig
+from clearhead.train.signals import Interrupted, SignalGuard, Stopped
+from clearhead.train.tracking import MetricLogger, ProgressBar, Tracker
 
-LOW = ("loss", "words", "perplexity", "rmse")  # metrics that are good when they are low; all others when they are high
+LOWER_IS_BETTER = ("loss", "words", "perplexity", "rmse")  # metrics; of all others higher is better
 
 Evaluate = Callable[[nn.Module, int], dict[str, float]]
-"""The metrics of a model after a step, "loss" among them."""
+"""Returns the metrics of a model after a step; "loss" is one of them."""
 
 
 class NotFinite(ValueError):
-    """The loss or a gradient is NaN or infinite; nothing was updated."""
+    """The loss or a gradient is NaN or infinite; no weight was updated."""
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
-    """What one run trains, and where it is kept."""
+class TrainingJob:
+    """The input of the training loop: model, data, settings and folder."""
 
     task: Task
     model: nn.Module
     columns: Columns
-    settings: Training
+    settings: TrainConfig
     seed: int
     folder: Path
     evaluate: Evaluate | None = None
@@ -52,171 +52,202 @@ class Job:
     shown: bool = True  # progress on the terminal
 
 
-def fit(job: Job, ranks: Ranks | None = None) -> Progress:
+def make_batches(
+    task: Task, columns: Columns, settings: TrainConfig, seed: int = 0
+) -> TokenBudgetBatches | FixedSizeBatches:
+    """Group examples into batches by the recipe; the blocks of shards, which are equal in size, by their number."""
+    if settings.batch_examples is not None:
+        return FixedSizeBatches(_count(columns), settings.batch_examples, seed)
+    if (block_size := block_size_of(columns)) is not None:
+        return FixedSizeBatches(_count(columns), max(1, settings.batch_tokens // block_size), seed)
+    return TokenBudgetBatches(task.lengths(columns), settings.batch_tokens, seed)
+
+
+def _count(columns: Columns) -> int:
+    return len(next(iter(columns.values())))
+
+
+def epochs_to_steps(settings: TrainConfig, batches: int) -> TrainConfig:
+    """Return the settings with epochs, of so many batches each, converted to steps."""
+    if settings.epochs is None:
+        return settings
+    return replace(settings, epochs=None, steps=max(1, math.ceil(settings.epochs * batches)))
+
+
+def fit(job: TrainingJob, distributed: Distributed | None = None) -> Progress:
     """Train to the end, from the newest checkpoint if there is one."""
-    ranks, settings = ranks or Ranks(), job.settings
-    batches = batches_of(job.task, job.columns, settings, job.seed)
-    optimiser = make_optimiser(job.model, settings.optimiser)
-    checkpoints = Checkpoints(job.folder / "checkpoints", settings.keep, ranks)
-    saved = progress = _begin(checkpoints, job.model, optimiser)
-    shown, stopping = job.shown and ranks.first, False
+    distributed, settings = distributed or Distributed(), job.settings
+    batches = make_batches(job.task, job.columns, settings, job.seed)
+    optimizer = make_optimizer(job.model, settings.optimizer)
+    checkpoints = Checkpoints(job.folder / "checkpoints", settings.keep, distributed)
+    saved = progress = _begin(checkpoints, job.model, optimizer)
+    shown, stopping = job.shown and distributed.is_main, False
     with (
-        kept(),
-        _records(job, progress) if ranks.first else nullcontext() as records,
-        Stop(launched=ranks.size > 1) as stop,
-        Screen(settings.last, progress.step, shown=shown) as screen,
+        retain_freed(),
+        _logger(job, progress) if distributed.is_main else nullcontext() as logger,
+        SignalGuard(launched=distributed.size > 1) as stop,
+        ProgressBar(settings.last, progress.step, shown=shown) as screen,
     ):
         clock = _Clock(progress, settings.last)
         while True:
-            if job.evaluate is not None and not stopping and _due(progress, settings):
+            if job.evaluate is not None and not stopping and _should_evaluate(progress, settings):
                 screen.measure()
                 try:
                     with stop.breaking():
                         metrics = job.evaluate(job.model, progress.step)
-                except Broken:  # the next process evaluates
+                except Interrupted:  # evaluated after the run is resumed
                     stopping = True
                 else:
-                    progress = _judged(progress, metrics, settings)
-                    _write(records, {"step": progress.step, **{f"valid_{k}": v for k, v in metrics.items()}}, {})
-                    told = "  ".join(f"{name} {value:.4g}" for name, value in metrics.items())
-                    screen.say(f"step {progress.step:,}: valid {told}{'  (best)' if not progress.since_best else ''}")
+                    progress = _update_best(progress, metrics, settings)
+                    _write(logger, {"step": progress.step, **{f"valid_{k}": v for k, v in metrics.items()}}, {})
+                    values = "  ".join(f"{name} {value:.4g}" for name, value in metrics.items())
+                    best = "" if progress.since_best else "  (best)"
+                    screen.say(f"step {progress.step:,}: valid {values}{best}")
                     clock.pause()
-            last = progress.step >= settings.last or _at_rest(progress, settings)
-            due = last or progress.step % settings.save_every == 0 or progress.best_step == progress.step
-            if progress is not saved and (due or stopping):
-                progress = replace(progress, log_bytes=records.size() if records else 0, between=not due)
-                checkpoints.save(progress, job.model, optimiser)
+            last = progress.step >= settings.last or _early_stop(progress, settings)
+            planned = last or progress.step % settings.save_every == 0 or progress.best_step == progress.step
+            if progress is not saved and (planned or stopping):
+                progress = replace(progress, log_bytes=logger.size() if logger else 0, between=not planned)
+                checkpoints.save(progress, job.model, optimizer)
                 saved = progress
             if stopping:
-                raise Stopped(progress.step, stop.wanted or signal.SIGTERM)  # 0: another rank was asked
+                raise Stopped(progress.step, stop.wanted or signal.SIGTERM)  # 0: another rank received the signal
             if last:
                 return progress
 
             epoch, i = batches.place(progress.step)
             examples = batches.batch(epoch, i)
-            lr = settings.optimiser.lr * rate(progress.step + 1, settings.last, settings.schedule)
-            set_rate(optimiser, lr)
-            loss, norm, stopping = step(job, optimiser, examples, progress.step, ranks, stop)
+            lr = settings.optimizer.lr * lr_factor(progress.step + 1, settings.last, settings.schedule)
+            set_rate(optimizer, lr)
+            loss, norm, stopping = step(job, optimizer, examples, progress.step, distributed, stop)
             if not (math.isfinite(loss) and math.isfinite(norm)):
                 raise NotFinite(
                     f"{'the loss' if not math.isfinite(loss) else 'a gradient'} of step {progress.step + 1:,} is not "
-                    f"finite (epoch {epoch}, batch {i}: {len(examples)} examples, the first is {examples[0]}); nothing "
-                    "was updated. A lower learning rate, a longer warm-up or train.dtype=float32 may mend it"
+                    f"finite (epoch {epoch}, batch {i}: {len(examples)} examples, the first is {examples[0]}); no "
+                    "weight was updated. Try a lower learning rate, a longer warmup or train.dtype=float32"
                 )
             clock.tick(int(job.task.lengths(job.columns, examples).sum()))
             progress = replace(progress, step=progress.step + 1, seconds=clock.seconds)
-            if progress.step % TIDY == 0:
-                tidy()
-            order = zlib.crc32(examples.tobytes())  # which examples these were, in brief
+            if progress.step % TRIM_EVERY_STEPS == 0:
+                trim()
+            order = zlib.crc32(examples.tobytes())  # identifies the examples
             record = {"step": progress.step, "epoch": epoch, "batch": i, "examples": order}
             record |= {"loss": loss, "norm": norm, "lr": lr}
-            _write(records, record, {"seconds": clock.seconds, "tokens_per_second": clock.rate})
+            _write(logger, record, {"seconds": clock.seconds, "tokens_per_second": clock.rate})
             screen.show(progress.step, loss, clock.rate, clock.here, clock.left(progress.step))
 
 
 def step(
-    job: Job, optimiser: torch.optim.Optimizer, examples: Integers, number: int, ranks: Ranks, stop: Stop
+    job: TrainingJob,
+    optimizer: torch.optim.Optimizer,
+    examples: Integers,
+    number: int,
+    distributed: Distributed,
+    stop: SignalGuard,
 ) -> tuple[float, float, bool]:
-    """One update from one global batch: its loss, the norm of its gradient, and whether anybody wants to stop.
+    """Update the weights once; return the loss, the gradient norm, and whether any rank was asked to stop.
 
-    The loss is a sum over this rank's tokens, divided by the tokens of the whole batch: neither the number of ranks
-    nor the number of parts changes it. Where the loss or the gradient is not finite, nothing is updated.
+    The loss is a sum over the tokens of this rank, divided by the tokens of the global batch: neither the number of
+    ranks nor gradient accumulation changes it. Where the loss or the gradient is not finite, no weight is updated.
     """
     task, settings = job.task, job.settings
-    count = int(task.counts(job.columns, examples).sum())
-    parts = divide(task.lengths(job.columns, examples), ranks.size * settings.accumulate)
-    mine = range(ranks.rank * settings.accumulate, (ranks.rank + 1) * settings.accumulate)
+    count = int(task.num_targets(job.columns, examples).sum())
+    parts = split_batch(task.lengths(job.columns, examples), distributed.size * settings.gradient_accumulation)
+    first = distributed.rank * settings.gradient_accumulation
     total, device = 0.0, next(job.model.parameters()).device
     job.model.train()
-    for part in mine:
-        torch.manual_seed(_seed(job.seed, number, part))  # dropout follows from the place, not from the past
+    for part in range(first, first + settings.gradient_accumulation):
+        torch.manual_seed(_seed(job.seed, number, part))  # dropout depends on step and part only, not on history
         batch = task.collate(job.columns, examples[parts[part]], number + 1).to(device)
-        with precision(settings.dtype, device):
+        with autocast(settings.dtype, device):
             loss = task.loss(job.model, batch) / count
         total += float(loss.detach())
-        (loss * ranks.size).backward()  # ranks are averaged, and a sum is due; all go this way, whatever the loss is
-    loss, wanted = ranks.sum([total, float(stop.wanted > 0)])
-    limit = settings.optimiser.clip or math.inf
+        # FSDP averages over ranks, and the gradient is a sum. Every rank takes part, even if its loss is not finite.
+        (loss * distributed.size).backward()
+    loss, wanted = distributed.sum([total, float(stop.wanted > 0)])
+    limit = settings.optimizer.clip or math.inf
     norm = clip(job.model, limit) if math.isfinite(loss) else math.nan
     if math.isfinite(norm):
-        optimiser.step()
-    optimiser.zero_grad()
+        optimizer.step()
+    optimizer.zero_grad()
     return loss, norm, wanted > 0
 
 
-def _begin(checkpoints: Checkpoints, model: nn.Module, optimiser: torch.optim.Optimizer) -> Progress:
+def _begin(checkpoints: Checkpoints, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
     checkpoints.folder.mkdir(parents=True, exist_ok=True)
-    found = checkpoints.newest()
-    return Progress() if found is None else checkpoints.restore(found, model, optimiser)
+    newest = checkpoints.newest()
+    return Progress() if newest is None else checkpoints.restore(newest, model, optimizer)
 
 
 def _seed(seed: int, step: int, part: int) -> int:
     return int(np.random.SeedSequence([seed, step, part]).generate_state(1, np.uint64)[0] >> 1)
 
 
-def _due(progress: Progress, settings: Training) -> bool:
-    """Is it time to evaluate, and not done yet?"""
+def _should_evaluate(progress: Progress, settings: TrainConfig) -> bool:
+    """Return whether an evaluation is scheduled after this step and not done yet."""
     now = progress.step >= settings.last or progress.step % settings.evaluate_every == 0
     return now and progress.evaluated < progress.step
 
 
-def _judged(progress: Progress, metrics: dict[str, float], settings: Training) -> Progress:
-    """Is this the best so far? What is not finite never is."""
+def _update_best(progress: Progress, metrics: dict[str, float], settings: TrainConfig) -> Progress:
+    """Record an evaluation; a value that is not finite is never the best."""
     if settings.metric not in metrics:
-        raise ValueError(f"train.metric is {settings.metric!r}: this task measures {', '.join(metrics)}")
+        raise ValueError(f"train.metric is {settings.metric!r}: the metrics of this task are {', '.join(metrics)}")
     value = metrics[settings.metric]
-    better = progress.best is None or (value < progress.best if settings.metric in LOW else value > progress.best)
+    better = progress.best is None or (
+        value < progress.best if settings.metric in LOWER_IS_BETTER else value > progress.best
+    )
     progress = replace(progress, evaluated=progress.step)
     if better and math.isfinite(value):
         return replace(progress, best=value, best_step=progress.step, since_best=0)
     return replace(progress, since_best=progress.since_best + 1)
 
 
-def _at_rest(progress: Progress, settings: Training) -> bool:
-    """Has it got no better for as long as the recipe waits?"""
+def _early_stop(progress: Progress, settings: TrainConfig) -> bool:
+    """Return whether the metric has not improved for `patience` evaluations."""
     return settings.patience is not None and progress.since_best >= settings.patience
 
 
-def _records(job: Job, progress: Progress) -> Records:
-    return Records(job.folder, progress.step, progress.log_bytes, job.trackers)
+def _logger(job: TrainingJob, progress: Progress) -> MetricLogger:
+    return MetricLogger(job.folder, progress.step, progress.log_bytes, job.trackers)
 
 
-def _write(records: Records | None, record: Mapping[str, float], times: Mapping[str, float]) -> None:
-    if records is not None:
-        records.write(record, times)
+def _write(logger: MetricLogger | None, record: Mapping[str, float], times: Mapping[str, float]) -> None:
+    if logger is not None:
+        logger.write(record, times)
 
 
 class _Clock:
-    """Time spent training, and the time left by the steps of this process."""
+    """Measures training time, speed and the estimated time left."""
 
     def __init__(self, progress: Progress, steps: int) -> None:
         self._before, self._first, self._steps = progress.seconds, progress.step, steps
         self._start = self._last = time.perf_counter()
         self._training = 0.0  # seconds of steps alone
-        self.rate = 0.0  # tokens a second, a running mean
+        self.rate = 0.0  # tokens per second, a running mean
 
     def tick(self, tokens: int) -> None:
-        """A step has ended."""
+        """Record the end of a step."""
         now = time.perf_counter()
         spent, self._last = now - self._last, now
         self._training += spent
         self.rate = tokens / spent if not self.rate else 0.95 * self.rate + 0.05 * tokens / spent
 
     def pause(self) -> None:
-        """Something that is no step has ended."""
+        """Exclude the time since the last step, such as an evaluation, from the speed."""
         self._last = time.perf_counter()
 
     @property
     def here(self) -> float:
-        """Seconds since this process began."""
+        """Seconds since this process started."""
         return time.perf_counter() - self._start
 
     @property
     def seconds(self) -> float:
-        """Seconds of the whole run, all its processes and evaluations together."""
+        """Seconds of the full run: all its processes, with evaluation."""
         return self._before + self.here
 
     def left(self, step: int) -> float | None:
-        """Seconds to the end, once a few steps are measured."""
+        """Return the estimated seconds to the end, or None in the first steps."""
         done = step - self._first
         return None if done < 3 else self.here / done * (self._steps - step)

@@ -1,4 +1,4 @@
-"""A recipe: one YAML file that is the whole of a run. Unknown keys are errors that say what was perhaps meant."""
+"""A recipe: one YAML file that defines a run. Unknown keys are errors that suggest the closest known key."""
 
 from __future__ import annotations
 
@@ -11,46 +11,46 @@ import yaml
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from clearhead.files import write_atomic
-from clearhead.tasks import TASKS, unknown
+from clearhead.tasks import TASKS, did_you_mean
 
 Part = dict[str, str | list[str]]
-"""Where the rows come from: `{source: a.en, target: a.de}`, or `{file: a.tsv, source: column, target: column}`.
+"""The source of the rows: `{source: a.en, target: a.de}`, or `{file: a.tsv, source: column, target: column}`.
 
-Text that is only read may be several files or folders, `{text: [a.txt, b/]}`, or `{shards: FOLDER}`.
+Plain text may be several files or folders, `{text: [a.txt, b/]}`, or `{shards: FOLDER}`.
 """
 
-MANY = ("text", "shards")  # what may be several files or folders
-BESIDE = ("file", "group")  # what a part may name beside its columns: the table they are in, and who its rows are of
+LIST_KEYS = ("text", "shards")  # may be several files or folders
+EXTRA_KEYS = ("file", "group")  # not columns of the task: the table, and the column that keeps rows in one split
 
 
 @dataclass(frozen=True, kw_only=True)
-class Data:
-    """The files of a run. A file is a path beside the recipe, or a file of a named data set: `multi30k:train.en.gz`."""
+class DataConfig:
+    """The data of a run. A file is a path relative to the recipe, or in a named data set: `multi30k:train.en.gz`."""
 
     train: Part
     valid: Part | None = None
     test: Part | None = None
-    hold_out: int = 1000  # examples of `train` kept for validation where there is no `valid`
-    max_len: int = 128  # tokens of a side, of a stretch of running text, of a window of a long one
-    stretch: int | None = None  # tokens of running text read at once, where they are to be fewer than `max_len`
-    rename: dict[str, str] = field(default_factory=dict[str, str])  # labels that are read as others: {B-OTH: O}
-    balanced: bool = False  # rare labels weigh more, so that all count alike
-    pairs: Literal["none", "next", "order"] = "none"  # of `masked`: what is asked of two stretches beside their words
-    whole_words: bool = False  # of `masked`: all pieces of a word are hidden together
-    language: str = "en"  # of `masked`: by whose rules sentences end
+    validation_rows: int = 1000  # rows of `train` held out for validation if there is no `valid`
+    max_len: int = 128  # tokens per sentence of a pair, per block of running text, per window of a long text
+    block_size: int | None = None  # tokens per block of running text, if fewer than `max_len`
+    rename: dict[str, str] = field(default_factory=dict[str, str])  # labels to replace: {B-OTH: O}
+    balance_classes: bool = False  # weight the loss by inverse label frequency
+    pairs: Literal["none", "nsp", "sop"] = "none"  # of `masked_lm`: the objective on pairs of segments
+    whole_words: bool = False  # of `masked_lm`: mask all tokens of a word together
+    language: str = "en"  # of `masked_lm`: the language whose rules split sentences
 
     def __post_init__(self) -> None:
-        _at_least(self, hold_out=1, max_len=2, stretch=2)
-        if self.stretch is not None and self.stretch > self.max_len:
-            raise ValueError(f"stretch is {self.stretch}, and the model reads {self.max_len} (max_len): lower it")
+        _at_least(self, validation_rows=1, max_len=2, block_size=2)
+        if self.block_size is not None and self.block_size > self.max_len:
+            raise ValueError(f"block_size is {self.block_size}, above max_len, which is {self.max_len}: lower it")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Vocabulary:
-    """The tokenizer: one that is learnt from the training text, or the one in `folder`."""
+class TokenizerConfig:
+    """The tokenizer: trained on the training text, or read from `folder`."""
 
     vocab_size: int = 8000
-    kind: Literal["bpe", "unigram", "wordpiece"] | None = None  # None: what the model's family uses
+    kind: Literal["bpe", "unigram", "wordpiece"] | None = None  # None: the algorithm of the model family
     lowercase: bool = False
     folder: str | None = None
 
@@ -59,29 +59,29 @@ class Vocabulary:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Optimiser:
-    """How weights change: AdamW (Loshchilov and Hutter 2019) or SGD with momentum."""
+class OptimizerConfig:
+    """The optimizer: AdamW (Loshchilov and Hutter 2019) or SGD with momentum."""
 
     kind: Literal["adamw", "sgd"] = "adamw"
     lr: float = 1e-3
     betas: tuple[float, float] = (0.9, 0.98)
     eps: float = 1e-9
-    weight_decay: float = 0.0  # of matrices; norms and biases are left alone
-    layer_decay: float = 1.0  # the learning rate of each layer, as a share of that of the one above
+    weight_decay: float = 0.0  # of matrices; norms and biases are not decayed
+    layer_decay: float = 1.0  # factor of the learning rate from one layer to the layer below
     momentum: float = 0.9  # of SGD
-    clip: float | None = 1.0  # the largest norm of the gradients; null: any
+    clip: float | None = 1.0  # maximum norm of the gradient; null: no clipping
 
     def __post_init__(self) -> None:
         _at_least(self, lr=0.0, eps=0.0, weight_decay=0.0, momentum=0.0)
         if not 0.0 < self.layer_decay <= 1.0:
-            raise ValueError(f"layer_decay is {self.layer_decay}: above 0 and at most 1")
+            raise ValueError(f"layer_decay is {self.layer_decay}: it must be above 0 and at most 1")
         if self.clip is not None and self.clip <= 0:
-            raise ValueError(f"clip is {self.clip}: a number above 0, or null for none")
+            raise ValueError(f"clip is {self.clip}: it must be above 0, or null for no clipping")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Schedule:
-    """The learning rate over time: it rises for `warmup` steps, then falls as `kind` says, to `final` of `lr`."""
+class ScheduleConfig:
+    """The learning-rate schedule: linear warmup for `warmup` steps, then decay by `kind` to `final` times `lr`."""
 
     kind: Literal["noam", "cosine", "linear", "constant"] = "noam"
     warmup: int = 1000
@@ -92,90 +92,92 @@ class Schedule:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Training:
-    """The loop: how much is read at once, for how long, and what is kept."""
+class TrainConfig:
+    """The training loop: batch size, length, evaluation and checkpoints."""
 
     steps: int | None = None  # or `epochs`
-    epochs: float | None = None  # times through the training examples, in place of `steps`
-    batch_tokens: int = 4096  # of all processes and parts together
-    batch_examples: int | None = None  # examples of a batch, in place of its tokens
-    accumulate: int = 1  # parts in which a process reads its share of a batch: less memory, the same gradient
-    optimiser: Optimiser = field(default_factory=Optimiser)
-    schedule: Schedule = field(default_factory=Schedule)
+    epochs: float | None = None  # passes over the training examples, instead of `steps`
+    batch_tokens: int = 4096  # per step, over all processes and accumulated parts
+    batch_examples: int | None = None  # examples per step, instead of `batch_tokens`
+    gradient_accumulation: int = 1  # parts per batch and process: less memory, the same gradient
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     label_smoothing: float = 0.0
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
-    recompute: bool = False  # compute a block's inside again in the backward pass: less memory, a third more time
+    activation_checkpointing: bool = False  # recompute blocks in the backward pass: less memory, a third more time
     evaluate_every: int = 500
-    metric: str = "loss"  # what decides which checkpoint is best, and when to stop
-    patience: int | None = None  # stop after so many evaluations without a better one
+    metric: str = "loss"  # selects the best checkpoint, and when to stop early
+    patience: int | None = None  # stop after this number of evaluations without improvement
     save_every: int = 500
-    keep: int = 3  # checkpoints, beside the best
-    average: int = 1  # the final model is the mean of the last so many checkpoints
+    keep: int = 3  # number of checkpoints, besides the best one
+    average: int = 1  # the final model is the mean of this number of last checkpoints
 
     @property
     def last(self) -> int:
         """The number of the last step."""
         if self.steps is None:
-            raise ValueError("epochs are counted in steps once the data is read")
+            raise ValueError("train.epochs is set: the number of steps is known after the data is read")
         return self.steps
 
     def __post_init__(self) -> None:
         if (self.steps is None) == (self.epochs is None):
-            raise ValueError("give train.steps or train.epochs, one of them")
+            raise ValueError("give exactly one of train.steps and train.epochs")
         _at_least(
             self,
             steps=1,
             epochs=0.0,
             batch_tokens=1,
             batch_examples=1,
-            accumulate=1,
+            gradient_accumulation=1,
             evaluate_every=1,
             save_every=1,
             keep=1,
             average=1,
         )
         if not 0.0 <= self.label_smoothing < 1.0:
-            raise ValueError(f"label_smoothing is {self.label_smoothing}: from 0 up to, not including, 1")
+            raise ValueError(f"label_smoothing is {self.label_smoothing}: it must be at least 0 and below 1")
         if self.patience is not None and self.patience < 1:
-            raise ValueError(f"patience is {self.patience}: at least 1, or null to go on to the end")
+            raise ValueError(f"patience is {self.patience}: it must be at least 1, or null to train to the end")
         if self.average > self.keep:
             raise ValueError(f"average is {self.average}, but only {self.keep} checkpoints are kept: raise keep")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """The whole of a run."""
+    """A complete run: task, data, model, tokenizer, training and seed."""
 
     task: str
-    data: Data
-    train: Training
+    data: DataConfig
+    train: TrainConfig
     model: dict[str, Any] = field(default_factory=dict[str, Any])
-    tokenizer: Vocabulary = field(default_factory=Vocabulary)
+    tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     seed: int = 1
 
     def __post_init__(self) -> None:
         if self.task not in TASKS:
-            raise ValueError(f"task is {self.task!r}: {unknown(self.task, TASKS)}")
+            raise ValueError(f"task is {self.task!r}: {did_you_mean(self.task, TASKS)}")
         if not 0 <= self.seed < 2**63:
-            raise ValueError(f"seed is {self.seed}: a whole number from 0 to 2**63 - 1")
+            raise ValueError(f"seed is {self.seed}: it must be an integer from 0 to 2**63 - 1")
         task = TASKS[self.task]
-        if self.train.metric not in task.metrics:
-            raise ValueError(f"train.metric is {self.train.metric!r}: {unknown(self.train.metric, task.metrics)}")
+        if self.train.metric not in task.spec.metrics:
+            raise ValueError(
+                f"train.metric is {self.train.metric!r}: {did_you_mean(self.train.metric, task.spec.metrics)}"
+            )
         for name in ("train", "valid", "test"):
-            _check_part(f"data.{name}", getattr(self.data, name), task.forms)
+            _check_part(f"data.{name}", getattr(self.data, name), task.spec.column_sets)
         if "shards" in (self.data.test or ()):
-            raise ValueError("data.test names shards: what is tested is text, so that its words can be read")
+            raise ValueError("data.test names shards: the test set must be text, name its files")
 
 
 def read_recipe(path: str | Path, changes: Sequence[str] = ()) -> Recipe:
-    """The recipe in a YAML file, with `changes` such as "train.steps=100" made to it."""
+    """Read a recipe from a YAML file and apply `changes` such as "train.steps=100"."""
     path = Path(path)
     try:
         values = _yaml(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{path} is not YAML: {error}") from None
     if not isinstance(values, dict):
-        raise ValueError(f"{path} holds no recipe: it must have `task`, `data` and `train`")
+        raise ValueError(f"{path} is not a recipe: it must have `task`, `data` and `train`")
     for change in changes:
         _set(values, change)
     try:
@@ -185,23 +187,23 @@ def read_recipe(path: str | Path, changes: Sequence[str] = ()) -> Recipe:
 
 
 def make_recipe(values: Mapping[str, Any]) -> Recipe:
-    """A recipe from plain values, every one of them checked."""
-    _known(values, Recipe, "")
+    """Build a recipe from plain values and validate it."""
+    _check_keys(values, Recipe, "")
     try:
         return TypeAdapter(Recipe).validate_python(values)
     except ValidationError as error:
-        told = {_place(e): _told(e) for e in reversed(error.errors())}  # of what may be two things, the first
-        raise ValueError("; ".join(reversed(told.values()))) from None
+        messages = {_path(e): _message(e) for e in reversed(error.errors())}  # of the errors of a union, the first
+        raise ValueError("; ".join(reversed(messages.values()))) from None
 
 
-def plain(recipe: Recipe) -> dict[str, Any]:
-    """The recipe as plain values, for YAML and JSON."""
+def to_plain(recipe: Recipe) -> dict[str, Any]:
+    """Return the recipe as plain values, for YAML and JSON."""
     return _plain(asdict(recipe))
 
 
 def write_recipe(recipe: Recipe, path: Path) -> None:
-    """The recipe with every setting it leaves to the defaults, as YAML."""
-    write_atomic(path, yaml.safe_dump(plain(recipe), sort_keys=False, allow_unicode=True))
+    """Write the recipe as YAML, including every default."""
+    write_atomic(path, yaml.safe_dump(to_plain(recipe), sort_keys=False, allow_unicode=True))
 
 
 def _plain(value: Any) -> Any:
@@ -211,15 +213,15 @@ def _plain(value: Any) -> Any:
 
 
 def _set(values: dict[str, Any], change: str) -> None:
-    """Make one change, "a.b=value", where the value is YAML."""
+    """Apply one change, "a.b=value", where the value is YAML."""
     path, equals, text = change.partition("=")
     if not equals:
-        raise ValueError(f"{change!r} changes nothing: write it as name=value, for instance train.steps=100")
+        raise ValueError(f"{change!r} has no value: write name=value, for example train.steps=100")
     *above, last = path.split(".")
     for name in above:
         inner = values.setdefault(name, {})
         if not isinstance(inner, dict):
-            raise ValueError(f"{change!r}: {name} is {inner!r}, which has no parts")
+            raise ValueError(f"{change!r}: {name} is {inner!r}, which has no keys")
         values = inner
     try:
         values[last] = _yaml(text)
@@ -231,67 +233,69 @@ def _yaml(text: str) -> Any:
     try:
         return yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError) as error:
-        raise ValueError(" ".join(str(error).split())) from None  # in one line
+        raise ValueError(" ".join(str(error).split())) from None  # on one line
 
 
-def _known(values: Any, kind: type[Any], where: str) -> None:
-    """Refuse keys that no dataclass has, with the one that was perhaps meant."""
+def _check_keys(values: Any, kind: type[Any], where: str) -> None:
+    """Refuse unknown keys with a suggestion."""
     if not isinstance(values, Mapping):
         return
     names = {f.name for f in fields(kind)}
     types = get_type_hints(kind)
     for key, value in values.items():
         if key not in names:
-            raise ValueError(f"{where}{key}: {unknown(str(key), sorted(names))}")
+            raise ValueError(f"{where}{key}: {did_you_mean(str(key), sorted(names))}")
         if is_dataclass(types[key]):
-            _known(value, types[key], f"{where}{key}.")  # type: ignore[arg-type]
+            _check_keys(value, types[key], f"{where}{key}.")  # type: ignore[arg-type]
 
 
-def _place(error: Mapping[str, Any]) -> str:
-    """Where it is in the recipe."""
+def _path(error: Mapping[str, Any]) -> str:
+    """Return the dotted path of a pydantic error in the recipe."""
     return ".".join(str(part) for part in error["loc"] if part not in ("str", "list[str]"))
 
 
-def _told(error: Mapping[str, Any]) -> str:
-    """One line of pydantic's in the words of this house."""
-    where = _place(error)
+def _message(error: Mapping[str, Any]) -> str:
+    """Format one pydantic error on one line."""
+    where = _path(error)
     if error["type"] == "missing":
         return f"{where} is missing"
     reason = str(error["msg"]).removeprefix("Value error, ")
     return f"{where}: {reason}" if where else reason
 
 
-def _check_part(where: str, part: Part | None, forms: tuple[tuple[str, ...], ...]) -> None:
-    """A part names every column of one of its task's forms, and nothing else but the table they are in."""
+def _check_part(where: str, part: Part | None, column_sets: tuple[tuple[str, ...], ...]) -> None:
+    """Check that a part names exactly one of the column sets of its task, besides EXTRA_KEYS."""
     if part is None:
         return
-    every = dict.fromkeys(name for form in forms for name in form)
+    known = (*dict.fromkeys(name for columns in column_sets for name in columns), *EXTRA_KEYS)
     for key in part:
-        if key not in (*every, *BESIDE):
-            raise ValueError(f"{where}.{key}: {unknown(key, (*every, *BESIDE))}")
+        if key not in known:
+            raise ValueError(f"{where}.{key}: {did_you_mean(key, known)}")
     for key, value in part.items():
-        if isinstance(value, list) and key not in MANY:
-            raise ValueError(f"{where}.{key} is a list: only {' and '.join(MANY)} may be several")
+        if isinstance(value, list) and key not in LIST_KEYS:
+            raise ValueError(f"{where}.{key} is a list: only {' and '.join(LIST_KEYS)} may be lists")
         if value == [] or value == "":
             raise ValueError(f"{where}.{key} is empty: name a file or a folder")
-    if columns_of_part(part) in map(set, forms):
+    if columns_of_part(part) in map(set, column_sets):
         return
-    near = min(forms, key=lambda form: len(set(form) ^ columns_of_part(part)))
-    if missing := [column for column in near if column not in part]:
-        raise ValueError(f"{where}.{missing[0]} is missing: the file it is in, or its column in a table `file`")
-    raise ValueError(f"{where} names {', '.join(part)}: it is due to name {' or '.join(', '.join(f) for f in forms)}")
+    nearest = min(column_sets, key=lambda columns: len(set(columns) ^ columns_of_part(part)))
+    if missing := [column for column in nearest if column not in part]:
+        raise ValueError(f"{where}.{missing[0]} is missing: give its file, or its column in the table `file`")
+    choices = " or ".join(", ".join(columns) for columns in column_sets)
+    raise ValueError(f"{where} names {', '.join(part)}: it must name {choices}")
 
 
 def columns_of_part(part: Part) -> set[str]:
-    """The columns that a part names."""
-    return {name for name in part if name not in BESIDE}
+    """Return the columns that a part names."""
+    return {name for name in part if name not in EXTRA_KEYS}
 
 
-def _at_least(settings: object, **least: float) -> None:
-    for name, value in least.items():
-        if getattr(settings, name) is not None and getattr(settings, name) < value:
-            raise ValueError(f"{name} is {getattr(settings, name)}: it must be at least {value}")
+def _at_least(settings: object, **minimums: float) -> None:
+    for name, minimum in minimums.items():
+        value = getattr(settings, name)
+        if value is not None and value < minimum:
+            raise ValueError(f"{name} is {value}: it must be at least {minimum}")
 
 
-for _kind in (Data, Vocabulary, Optimiser, Schedule, Training, Recipe):
+for _kind in (DataConfig, TokenizerConfig, OptimizerConfig, ScheduleConfig, TrainConfig, Recipe):
     _kind.__pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)  # type: ignore[attr-defined]

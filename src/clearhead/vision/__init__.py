@@ -1,4 +1,4 @@
-"""Pictures into tokens."""
+"""Image patch embeddings."""
 
 from clearhead.vision.patches import PatchConfig, Patches
 

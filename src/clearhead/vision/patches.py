@@ -1,4 +1,4 @@
-"""Patches: a picture as a sequence of square pieces, with a class token before them (Dosovitskiy et al. 2021, 3.1)."""
+"""Patch embedding: an image as a class token and a sequence of square patches (Dosovitskiy et al. 2021, 3.1)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clearhead.attention import Layout
 
 @dataclass(frozen=True, kw_only=True)
 class PatchConfig:
-    """The size of a picture and of its pieces, in pixels."""
+    """The size of an image and of its patches, in pixels."""
 
     image_size: int = 224
     patch_size: int = 16
@@ -22,9 +22,9 @@ class PatchConfig:
         for name in ("image_size", "patch_size", "num_channels"):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 2**16:
-                raise ValueError(f"{name} is {value!r}: it must be a whole number from 1 to {2**16}")
+                raise ValueError(f"{name} is {value!r}: it must be an integer from 1 to {2**16}")
         if self.image_size % self.patch_size:
-            raise ValueError(f"pictures of {self.image_size} pixels do not divide into patches of {self.patch_size}")
+            raise ValueError(f"image_size {self.image_size} is not a multiple of patch_size {self.patch_size}")
 
     @property
     def num_patches(self) -> int:
@@ -32,7 +32,7 @@ class PatchConfig:
 
 
 class Patches(nn.Module):
-    """Pictures (B, C, P, P) to one sequence of vectors each: a class token, then the patches row by row."""
+    """Maps images (B, C, P, P) to sequences of vectors: a class token, then the patches row by row."""
 
     def __init__(self, config: PatchConfig, width: int, *, dropout: float = 0.0) -> None:
         super().__init__()
@@ -43,18 +43,18 @@ class Patches(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def layout(self, pixels: Tensor) -> Layout:
-        """The layout of these pictures' tokens."""
-        return Layout.equal(pixels.shape[0], self.config.num_patches + 1, pixels.device)
+        """Returns the layout of the tokens of these images."""
+        return Layout.uniform(pixels.shape[0], self.config.num_patches + 1, pixels.device)
 
     def forward(self, pixels: Tensor, layout: Layout) -> Tensor:
-        """(B, C, P, P) to (N, D)."""
+        """Maps images (B, C, P, P) to tokens (N, D)."""
         side, channels = self.config.image_size, self.config.num_channels
         if tuple(pixels.shape[1:]) != (channels, side, side):
             raise ValueError(
-                f"pictures are {tuple(pixels.shape)}: this model reads (count, {channels}, {side}, {side}); resize them"
+                f"images are {tuple(pixels.shape)}: this model reads (count, {channels}, {side}, {side}); resize them"
             )
         patches = self.project(pixels).flatten(2).transpose(1, 2)  # (B, patches, D)
         x = torch.cat([self.token.expand(len(patches), -1, -1), patches], dim=1) + self.positions
         if x.shape[0] * x.shape[1] != layout.num_tokens:
-            raise ValueError(f"{x.shape[0]} pictures of {x.shape[1]} tokens, but the layout holds {layout.num_tokens}")
+            raise ValueError(f"{x.shape[0]} images of {x.shape[1]} tokens, but the layout holds {layout.num_tokens}")
         return self.dropout(x).flatten(0, 1)

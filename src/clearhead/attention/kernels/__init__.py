@@ -1,4 +1,4 @@
-"""Kernels: ways to compute one and the same attention. A plain dict; a kernel is a file with three functions."""
+"""Kernels: ways to compute the same attention, in one dict, and the dispatcher that chooses among them."""
 
 from __future__ import annotations
 
@@ -6,47 +6,64 @@ from typing import Protocol
 
 from torch import Tensor
 
-from clearhead.attention.call import Call
-from clearhead.attention.kernels import dense, flex, grouped, reference, varlen
+from clearhead.attention.inputs import AttentionInputs
+from clearhead.attention.kernels import autograd, bucketed, cached_step, dense, flex, grouped, reference, sdpa, varlen
 
 
 class Kernel(Protocol):
-    """What a kernel file holds."""
+    """The functions of a kernel module."""
 
     @staticmethod
-    def refuse(call: Call, dropout: float) -> str | None:
-        """Why this kernel cannot run the call, or None if it can. Asked before anything runs."""
+    def unsupported_reason(inputs: AttentionInputs, dropout: float) -> str | None:
+        """Why this kernel cannot compute these inputs; None if it can."""
         ...
 
     @staticmethod
-    def run(call: Call, dropout: float) -> Tensor:
+    def is_preferred(inputs: AttentionInputs, dropout: float) -> bool:
+        """True if `auto` takes this kernel for supported inputs rather than the next one in its order."""
+        ...
+
+    @staticmethod
+    def run(inputs: AttentionInputs, dropout: float) -> Tensor:
         """The output, (N, H, V)."""
         ...
 
     @staticmethod
-    def rows(call: Call, sequence: int, head: int, queries: slice) -> Tensor:
-        """The weights this kernel really used for some queries of one head, (len, S)."""
+    def rows(inputs: AttentionInputs, sequence: int, head: int, queries: slice) -> Tensor:
+        """The weights this kernel used for some queries of one head, (len, S)."""
         ...
 
 
 KERNELS: dict[str, Kernel] = {
     "reference": reference,
+    "sdpa": sdpa,
+    "bucketed": bucketed,
     "grouped": grouped,
+    "autograd": autograd,
+    "cached_step": cached_step,
     "flex": flex,
     "dense": dense,
     "varlen": varlen,
 }
 
-# What `auto` tries, in order, by device type; the last one takes everything.
+# The order in which `auto` tries kernels, by device type; the last one supports everything.
 PREFERENCE: dict[str, tuple[str, ...]] = {
-    "cuda": ("varlen", "flex", "grouped", "reference"),
-    "cpu": ("grouped", "reference"),
+    "cuda": ("varlen", "flex", "sdpa", "grouped", "autograd", "reference"),
+    "cpu": ("sdpa", "bucketed", "grouped", "autograd", "reference"),
 }
 
 
-def choose(call: Call, dropout: float) -> str:
-    """The name of the kernel that `auto` takes: the first one preferred on this device that can run the call."""
-    for name in PREFERENCE.get(call.q.device.type, PREFERENCE["cpu"]):
-        if KERNELS[name].refuse(call, dropout) is None:
-            return name
-    raise AssertionError("the reference kernel refuses nothing")
+def choose(inputs: AttentionInputs, dropout: float, kernel: str = "auto") -> str:
+    """The name of the kernel that runs these inputs: the named one, or the first preferred one that supports them."""
+    if kernel == "auto":
+        for name in PREFERENCE.get(inputs.q.device.type, PREFERENCE["cpu"]):
+            if KERNELS[name].unsupported_reason(inputs, dropout) is None and KERNELS[name].is_preferred(
+                inputs, dropout
+            ):
+                return name
+        raise AssertionError("the reference kernel supports everything")
+    if kernel not in KERNELS:
+        raise ValueError(f"there is no kernel {kernel!r}: choose auto, {', '.join(KERNELS)}")
+    if reason := KERNELS[kernel].unsupported_reason(inputs, dropout):
+        raise ValueError(f"the {kernel} kernel cannot run this: {reason}; kernel='auto' finds one that can")
+    return kernel

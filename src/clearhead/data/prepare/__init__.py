@@ -1,5 +1,5 @@
-"""Prepare: a folder of documents becomes shards of tokens, by datatrove's pipeline (extra `cluster`)."""
+"""Corpus preparation: a folder of documents becomes shards of tokens, with datatrove (extra `cluster`)."""
 
-from clearhead.data.prepare.pipeline import DEDUP, QUALITY, Prepare, Summary, prepare
+from clearhead.data.prepare.prepare_corpus import DEDUP, QUALITY, PrepareConfig, PrepareSummary, prepare
 
-__all__ = ["DEDUP", "QUALITY", "Prepare", "Summary", "prepare"]
+__all__ = ["DEDUP", "QUALITY", "PrepareConfig", "PrepareSummary", "prepare"]

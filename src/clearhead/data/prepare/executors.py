@@ -1,4 +1,4 @@
-"""Executors: who runs the tasks of a stage: this process, others of this machine, Slurm, or Ray, by datatrove's own."""
+"""Executors: run the tasks of a stage in this process, in local workers, on Slurm or on Ray, with datatrove."""
 
 from __future__ import annotations
 
@@ -11,67 +11,72 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any, Literal
 
-from clearhead.data.prepare.doubles import Stage
-from clearhead.data.prepare.steps import Hush
+from clearhead.data.prepare.dedup import PrepareStage
+from clearhead.data.prepare.steps import SilenceDatatrove
 
-On = Literal["local", "slurm", "ray"]
+Executor = Literal["local", "slurm", "ray"]
 
-PRELOAD = ["clearhead.data.prepare.pipeline"]  # read once, for the workers of all stages
-WAIT = 0.2  # seconds between two looks at what is done
+PRELOAD = ["clearhead.data.prepare.prepare_corpus"]  # imported once for the workers of all stages
+POLL_INTERVAL_S = 0.2
 
 
-def run_stage(stage: Stage, logs: Path, *, on: On, workers: int, heard: Callable[[str, int, int], object]) -> None:
-    """Run the tasks of a stage that are not done yet."""
-    with _watched(stage, logs, heard):
+def run_stage(
+    stage: PrepareStage, logs: Path, *, on: Executor, workers: int, on_progress: Callable[[str, int, int], object]
+) -> None:
+    """Run the tasks of a stage that are not completed yet."""
+    with _report_progress(stage, logs, on_progress):
         executor = _executor(stage, logs, on, workers)
         if on == "local" and executor.workers == 1:
-            _here(executor)
+            _run_in_process(executor)
         else:
             executor.run()
-    if _done(logs) < stage.tasks:
-        raise ValueError(
-            f"{stage.tasks - _done(logs)} of {stage.tasks} tasks of {stage.name!r} failed: see {logs}/logs"
-        )
+    if failed := stage.tasks - _num_completed(logs):
+        raise ValueError(f"{failed} of {stage.tasks} tasks of stage {stage.name!r} failed: see {logs}/logs")
 
 
 def dropped_of(steps: list[dict[str, Any]]) -> dict[str, int]:
-    """Why the filters of a task dropped documents, from its statistics."""
-    found: dict[str, int] = {}
+    """Return the number of documents that the filters of a task dropped, by reason, from its statistics."""
+    dropped: dict[str, int] = {}
     for step in steps:
-        every = {name: int(v["total"] if isinstance(v, dict) else v) for name, v in step["stats"].items()}
-        stats = {name: count for name, count in every.items() if name == "dropped" or name.startswith("dropped_")}
-        told = 0
+        totals = {name: int(v["total"] if isinstance(v, dict) else v) for name, v in step["stats"].items()}
+        stats = {name: count for name, count in totals.items() if name == "dropped" or name.startswith("dropped_")}
+        with_reason = 0
         for name, count in stats.items():
             if name != "dropped":
-                found[name.removeprefix("dropped_")] = found.get(name.removeprefix("dropped_"), 0) + count
-                told += count
-        if rest := stats.get("dropped", 0) - told:
-            found[str(step["name"])] = found.get(str(step["name"]), 0) + rest
-    return found
+                reason = name.removeprefix("dropped_")
+                dropped[reason] = dropped.get(reason, 0) + count
+                with_reason += count
+        if rest := stats.get("dropped", 0) - with_reason:
+            dropped[str(step["name"])] = dropped.get(str(step["name"]), 0) + rest
+    return dropped
 
 
-def _executor(stage: Stage, logs: Path, on: On, workers: int) -> Any:
-    given: dict[str, Any] = {"pipeline": [Hush(), *stage.steps()], "tasks": stage.tasks, "logging_dir": str(logs)}
+def _executor(stage: PrepareStage, logs: Path, on: Executor, workers: int) -> Any:
+    arguments: dict[str, Any] = {
+        "pipeline": [SilenceDatatrove(), *stage.steps()],
+        "tasks": stage.tasks,
+        "logging_dir": str(logs),
+    }
     if on == "local":
         from datatrove.executor import LocalPipelineExecutor
         from multiprocess.forkserver import set_forkserver_preload
 
         set_forkserver_preload(PRELOAD)
-        return LocalPipelineExecutor(**given, workers=min(workers, stage.tasks), start_method="forkserver")
+        return LocalPipelineExecutor(**arguments, workers=min(workers, stage.tasks), start_method="forkserver")
     if on == "ray":
         from datatrove.executor import RayPipelineExecutor
 
-        _reach_ray()
-        return RayPipelineExecutor(**given, workers=workers, mem_per_cpu_gb=1)
+        _connect_ray()
+        return RayPipelineExecutor(**arguments, workers=workers, mem_per_cpu_gb=1)
     from datatrove.executor import SlurmPipelineExecutor
 
     return SlurmPipelineExecutor(
-        **given, workers=workers, time="24:00:00", partition="cpu", job_name=f"prepare-{stage.name}"
+        **arguments, workers=workers, time="24:00:00", partition="cpu", job_name=f"prepare-{stage.name}"
     )
 
 
-def _here(executor: Any) -> None:
-    """One task after another in this process, and no other process begun for a queue that nobody needs."""
+def _run_in_process(executor: Any) -> None:
+    """Run the tasks one by one in this process, without the manager process that datatrove starts for its queue."""
     from datatrove.utils.stats import PipelineStats
 
     for rank in executor.get_incomplete_ranks():
@@ -84,12 +89,12 @@ def _here(executor: Any) -> None:
         executor.mark_rank_as_completed(rank)
 
 
-def _reach_ray() -> None:
-    """Join the cluster that RAY_ADDRESS names; without one, begin a Ray of this machine alone, on loopback."""
+def _connect_ray() -> None:
+    """Connect to the cluster at RAY_ADDRESS; without it, start a local Ray on the loopback interface."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     address = os.environ.get("RAY_ADDRESS")
     if not address:
-        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # on any system: this machine alone, on loopback
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # bind to loopback on any system
     import ray
 
     if ray.is_initialized():
@@ -102,23 +107,25 @@ def _reach_ray() -> None:
 
 
 @contextmanager
-def _watched(stage: Stage, logs: Path, heard: Callable[[str, int, int], object]) -> Generator[None]:
-    """Tell how many tasks are done, from the marks they leave."""
+def _report_progress(
+    stage: PrepareStage, logs: Path, on_progress: Callable[[str, int, int], object]
+) -> Generator[None]:
+    """Call `on_progress` with the number of completed tasks, from their completion files."""
     end = threading.Event()
 
-    def look() -> None:
-        while not end.wait(WAIT):
-            heard(stage.name, _done(logs), stage.tasks)
+    def poll() -> None:
+        while not end.wait(POLL_INTERVAL_S):
+            on_progress(stage.name, _num_completed(logs), stage.tasks)
 
-    thread = threading.Thread(target=look, daemon=True)
+    thread = threading.Thread(target=poll, daemon=True)
     thread.start()
     try:
         yield
     finally:
         end.set()
         thread.join()
-        heard(stage.name, _done(logs), stage.tasks)
+        on_progress(stage.name, _num_completed(logs), stage.tasks)
 
 
-def _done(logs: Path) -> int:
+def _num_completed(logs: Path) -> int:
     return sum(1 for _ in (logs / "completions").glob("*")) if (logs / "completions").is_dir() else 0

@@ -1,6 +1,6 @@
-"""Steps: what happens to documents on their way into shards. datatrove calls each with the documents and the task.
+"""Pipeline steps from documents to shards; datatrove calls each step with the documents and the task rank.
 
-What a step of a task does follows from the files of that task alone, and what it writes is there whole or not at all.
+The output of a step depends only on the files of its task, and is written atomically.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from clearhead.data.prepare.sources import Split, Unread, documents
+from clearhead.data.prepare.documents import Split, UnreadableDocument, documents
 from clearhead.data.shards import SIZES, packed, write_shard
 from clearhead.files import write_atomic
-from clearhead.text import Tokenizer, sentences_of, tokens_of
+from clearhead.text import Tokenizer, split_sentences, tokenize_sentences
 
-CHUNK = 256  # documents that are turned into tokens at once
+TOKENIZE_DOCUMENTS = 256  # documents tokenized at once
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 
-class Hush:
-    """The first step of every stage: datatrove is not to tell of each document and task.
+class SilenceDatatrove:
+    """First step of every stage: turn off datatrove's log messages and progress bars.
 
-    Its messages end where this is made, and so in each process that it is sent to; its bars when the task begins.
+    Creating or unpickling the object disables the messages, also in worker processes; calling it disables the bars.
     """
 
     def __init__(self) -> None:
@@ -38,85 +38,86 @@ class Hush:
 
         logger.disable("datatrove")
 
-    def __reduce__(self) -> tuple[type[Hush], tuple[()]]:
-        return Hush, ()
+    def __reduce__(self) -> tuple[type[SilenceDatatrove], tuple[()]]:
+        return SilenceDatatrove, ()
 
     def __call__(self, data: Any, rank: int, world_size: int) -> Any:
-        for name in ("exact_dedup", "minhash"):  # their bars would stand amid those of the stages
+        for name in ("exact_dedup", "minhash"):  # their bars would mix with those of the stages
             if step := sys.modules.get(f"datatrove.pipeline.dedup.{name}"):
                 vars(step)["tqdm"] = _no_bar
         return data
 
 
-def _no_bar(of: Iterable[Any], **_: Any) -> Iterable[Any]:
-    return of
+def _no_bar(iterable: Iterable[Any], **_: Any) -> Iterable[Any]:
+    return iterable
 
 
 @dataclass(frozen=True)
-class Read:
-    """The documents of a task's files; what cannot be read goes to quarantine, with its place and the reason."""
+class ReadDocuments:
+    """Read the documents of a task; unreadable ones are written to quarantine with place and reason."""
 
     corpus: str
     runs: tuple[tuple[str, ...], ...]  # the files of each task
-    folder: str  # of the quarantine
+    folder: str  # quarantine folder
     split: Split
     column: str
 
     def __call__(self, data: Any, rank: int, world_size: int) -> Iterator[Any]:
-        """One document after another; the quarantine is written when all are through."""
+        """Yield the documents, then write the quarantine file."""
         from datatrove.data import Document
 
-        unread: list[str] = []
+        unreadable: list[str] = []
         count = 0
         for file in self.runs[rank]:
-            for one in documents(Path(file), Path(self.corpus), split=self.split, column=self.column):
-                if isinstance(one, Unread):
-                    unread.append(json.dumps({"place": one.place, "reason": one.reason}, ensure_ascii=False))
+            for document in documents(Path(file), Path(self.corpus), split=self.split, column=self.column):
+                if isinstance(document, UnreadableDocument):
+                    row = {"place": document.place, "reason": document.reason}
+                    unreadable.append(json.dumps(row, ensure_ascii=False))
                 else:
                     count += 1
-                    yield Document(one.text, one.place)
-        write_atomic(Path(self.folder) / f"{rank:05d}.jsonl", "".join(f"{line}\n" for line in unread))
+                    yield Document(document.text, document.place)
+        write_atomic(Path(self.folder) / f"{rank:05d}.jsonl", "".join(f"{line}\n" for line in unreadable))
         write_atomic(Path(self.folder) / f"{rank:05d}.count", str(count))
 
 
 @dataclass(frozen=True)
-class Keep:
-    """Write documents down between two stages: a packed file a task, also where there is nothing to write."""
+class WriteDocuments:
+    """Write the documents that passed the filters to one compressed file per task, even if there are none."""
 
     folder: str
 
     def __call__(self, data: Iterable[Any], rank: int, world_size: int) -> None:
-        """Write all, then give the file its name."""
-        path = _kept(self.folder, rank)
+        """Write all documents, then rename the file."""
+        path = _filtered_path(self.folder, rank)
         part = path.with_suffix(".part")
         count = 0
         with part.open("wb") as raw, gzip.GzipFile("", "wb", 1, raw, mtime=0) as file:
-            for one in data:
+            for document in data:
                 count += 1
-                file.write(json.dumps([one.id, one.text], ensure_ascii=False).encode() + b"\n")
+                file.write(json.dumps([document.id, document.text], ensure_ascii=False).encode() + b"\n")
         write_atomic(path.with_suffix(".count"), str(count))
         os.replace(part, path)
 
 
 @dataclass(frozen=True)
-class Take:
-    """Read again what `Keep` wrote."""
+class ReadFiltered:
+    """Read the documents that `WriteDocuments` wrote."""
 
     folder: str
 
     def __call__(self, data: Any, rank: int, world_size: int) -> Iterator[Any]:
-        """The documents of this task, in their order."""
+        """Yield the documents of this task, in order."""
         from datatrove.data import Document
 
-        with gzip.open(_kept(self.folder, rank), "rt", encoding="utf-8", newline="\n") as file:
+        with gzip.open(_filtered_path(self.folder, rank), "rt", encoding="utf-8", newline="\n") as file:
             for line in file:
                 place, text = json.loads(line)
                 yield Document(text, place)
 
 
 @dataclass(frozen=True)
-class Pack:
-    """Sentences, tokens, blocks, a shard: the last step."""
+class PackTokens:
+    """Last step: split into sentences, tokenize, pack into blocks, write a shard."""
 
     folder: str
     tokenizer: str
@@ -124,7 +125,7 @@ class Pack:
     language: str
 
     def __call__(self, data: Iterable[Any], rank: int, world_size: int) -> None:
-        """Write the shard and, beside it, the places of its documents in order."""
+        """Write the shard, and files with the places of its documents and the sizes of its blocks."""
         places: list[str] = []
         target = Path(self.folder) / shard_name(rank, world_size)
         part = target.with_suffix(".part")
@@ -134,50 +135,50 @@ class Pack:
         write_atomic(target.with_suffix(SIZES), sizes.tobytes())
         os.replace(part, target)
         tokens, sentences, _ = sizes.sum(axis=0, dtype=int).tolist()
-        facts = {"documents": len(places), "blocks": len(sizes), "tokens": tokens, "sentences": sentences}
-        write_atomic(target.with_suffix(".json"), json.dumps(facts))
+        counts = {"documents": len(places), "blocks": len(sizes), "tokens": tokens, "sentences": sentences}
+        write_atomic(target.with_suffix(".json"), json.dumps(counts))
 
     def _sentences(self, data: Iterable[Any], places: list[str]) -> Iterator[list[list[int]]]:
-        """The sentences of each document in tokens, many documents at a time."""
-        stream, words = iter(data), _words(self.tokenizer)
-        while chunk := list(islice(stream, CHUNK)):
-            places += [one.id for one in chunk]
-            yield from tokens_of([one.text for one in chunk], words, self.language)
+        """Yield the tokenized sentences of each document."""
+        stream, tokenizer = iter(data), _tokenizer(self.tokenizer)
+        while chunk := list(islice(stream, TOKENIZE_DOCUMENTS)):
+            places += [document.id for document in chunk]
+            yield from tokenize_sentences([document.text for document in chunk], tokenizer, self.language)
 
 
-def words_of(text: str) -> list[str]:
-    """Runs of letters and digits, and marks: words without a model of a language."""
+def split_words(text: str) -> list[str]:
+    """Split text into words and punctuation marks, without a language model."""
     return _WORD.findall(text)
 
 
-def word_rules(language: str) -> Any:
-    """`words_of` and `sentences_of` as datatrove's filters take them, which ask for a model otherwise."""
+def regex_word_tokenizer(language: str) -> Any:
+    """Return a datatrove tokenizer with `split_words` and `split_sentences`; datatrove's own needs a model."""
     from datatrove.utils.word_tokenizers import WordTokenizer
 
-    class Rules(WordTokenizer):
+    class RegexWordTokenizer(WordTokenizer):
         def word_tokenize(self, text: str) -> list[str]:
-            return words_of(text)
+            return split_words(text)
 
         def sent_tokenize(self, text: str) -> list[str]:
-            return sentences_of(text, language)
+            return split_sentences(text, language)
 
         def span_tokenize(self, text: str) -> list[tuple[int, int]]:
-            raise NotImplementedError("no filter in use asks where sentences stand")
+            raise NotImplementedError("no filter in use needs the spans of sentences")
 
-    return Rules()
+    return RegexWordTokenizer()
 
 
 def shard_name(rank: int, tasks: int) -> str:
-    """The name of a task's shard."""
+    """Return the file name of a task's shard."""
     return f"shard-{rank:05d}-of-{tasks:05d}.array_record"
 
 
 @cache
-def _words(folder: str) -> Tokenizer:
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # the tasks are what runs in parallel
+def _tokenizer(folder: str) -> Tokenizer:
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # the tasks run in parallel instead
     return Tokenizer.load(folder)
 
 
-def _kept(folder: str, rank: int) -> Path:
+def _filtered_path(folder: str, rank: int) -> Path:
     Path(folder).mkdir(parents=True, exist_ok=True)
     return Path(folder) / f"{rank:05d}.jsonl.gz"

@@ -1,234 +1,183 @@
-/** The API reference, drawn from /openapi.json: what each route takes and gives, and a box to try it in. */
-
-import { address, curl, get, send } from "./ask.js";
-import { code, fault, make, seconds } from "./dom.js";
-
-const LONGEST = 20_000; // characters of an answer that are shown
-const NEEDS = { "/v1/embeddings": "embed", "/v1/completions": "generate", "/v1/chat/completions": "chat" };
-const GROUPS = {
-  tasks: ["Tasks", "One text or a list of them."],
-  attention: ["Attention", "Where a model looks."],
-  server: ["Server", "How it is, and what it serves."],
-  openai: ["OpenAI", "The same models for clients of OpenAI's API."],
+import { b as I, g as O, e as j, m as e, a as E, c as T, d as R, s as J, f as L } from "./shared.js";
+const x = 2e4, M = { "/v1/embeddings": "embed", "/v1/completions": "generate", "/v1/chat/completions": "chat" }, P = {
+  tasks: ["Tasks", "Each takes one text or a list of texts."],
+  attention: ["Attention", "Attention weights of a model."],
+  server: ["Server", "Health, metrics and models."],
+  openai: ["OpenAI", "The same models for clients of OpenAI's API."]
 };
-
-/** A schema as FastAPI writes it: references are looked up, "or null" is taken apart. */
-class Schemas {
-  constructor(all) {
-    this.all = all;
+class q {
+  constructor(t) {
+    this.all = t;
   }
-
-  of(schema) {
-    return schema?.$ref ? (this.all[schema.$ref.split("/").pop()] ?? {}) : (schema ?? {});
+  /** Follows a reference. */
+  resolve(t) {
+    return t?.$ref ? this.all[S(t.$ref)] ?? {} : t ?? {};
   }
-
-  name(schema) {
-    return schema?.$ref?.split("/").pop();
+  /** The type in words, with its bounds; `null` is shown for responses only, since a request may leave the field out. */
+  type(t, o = !1) {
+    if (t.$ref) return S(t.$ref);
+    const r = t.anyOf ?? t.oneOf;
+    if (r)
+      return [...new Set(r.map((s) => this.type(s)))].filter((s) => o || s !== "null").join(" or ");
+    if (t.enum) return t.enum.map((i) => JSON.stringify(i)).join(", ");
+    if (t.const !== void 0) return JSON.stringify(t.const);
+    if (t.type === "array") return `list${g(t.minItems, t.maxItems)} of ${t.items ? this.type(t.items) : "any"}`;
+    if (t.type === "object") return t.additionalProperties?.type ? `object of ${this.type(t.additionalProperties)}` : "object";
+    if (t.type === "string") return `string${g(t.minLength, t.maxLength, "characters")}`;
+    const c = t.minimum ?? (t.exclusiveMinimum === void 0 ? void 0 : `over ${t.exclusiveMinimum}`);
+    return `${t.type ?? "any"}${g(c, t.maximum ?? t.exclusiveMaximum)}`;
   }
-
-  /** In words: what it is, and its bounds. */
-  type(schema, isGiven = false) {
-    if (schema.$ref) return this.name(schema);
-    const some = schema.anyOf ?? schema.oneOf;
-    if (some) return [...new Set(some.map((one) => this.type(one)))].filter((one) => isGiven || one !== "null").join(" or ");
-    if (schema.enum) return schema.enum.map((one) => JSON.stringify(one)).join(", ");
-    if (schema.const !== undefined) return JSON.stringify(schema.const);
-    if (schema.type === "array") return `list${among(schema.minItems, schema.maxItems)} of ${schema.items ? this.type(schema.items) : "anything"}`;
-    if (schema.type === "object") return schema.additionalProperties?.type ? `object of ${this.type(schema.additionalProperties)}` : "object";
-    if (schema.type === "string") return `string${among(schema.minLength, schema.maxLength, "characters")}`;
-    const low = schema.minimum ?? (schema.exclusiveMinimum === undefined ? undefined : `over ${schema.exclusiveMinimum}`);
-    return `${schema.type ?? "anything"}${among(low, schema.maximum ?? schema.exclusiveMaximum)}`;
-  }
-
-  /** Its fields, those of what is inside it after its own. */
-  fields(schema, before = "", met = []) {
-    const { properties = {}, required = [] } = this.of(schema);
-    return Object.entries(properties).flatMap(([name, field]) => {
-      const own = { name: before + name, field, isRequired: required.includes(name) };
-      const [inner, mark] = field.type === "array" ? [field.items, "[]."] : [(field.anyOf ?? [field]).find((one) => one.$ref) ?? field, "."];
-      const deeper = inner?.$ref && !met.includes(inner.$ref) ? this.fields(inner, before + name + mark, [...met, inner.$ref]) : [];
-      return [own, ...deeper];
+  /** The fields of an object, each followed by the fields inside it. */
+  fields(t, o = "", r = []) {
+    const { properties: c = {}, required: i = [] } = this.resolve(t);
+    return Object.entries(c).flatMap(([s, a]) => {
+      const l = { name: o + s, field: a, isRequired: i.includes(s) }, u = a.type === "array", d = u ? a.items : (a.anyOf ?? [a]).find((m) => m.$ref) ?? a;
+      return !d?.$ref || r.includes(d.$ref) ? [l] : [l, ...this.fields(d, `${o}${s}${u ? "[]." : "."}`, [...r, d.$ref])];
     });
   }
 }
-
-function among(low, high, what = "") {
-  const number = (x) => (typeof x === "number" ? (x >= 2 ** 53 ? "2⁶³ − 1" : x.toLocaleString("en")) : x);
-  const unit = what && ` ${what}`;
-  if (low === undefined && high === undefined) return "";
-  if (high === undefined) return ` (at least ${number(low)}${unit})`;
-  if (low === undefined) return ` (at most ${number(high)}${unit})`;
-  return ` (${number(low)} to ${number(high)}${unit})`;
+function S(n) {
+  return n.split("/").pop() ?? n;
 }
-
-/** What is taken may be left out, which is said by no word; what is given may be null, which is said. */
-function table(caption, schemas, fields, isGiven = false) {
-  const rows = fields.map(({ name, field, isRequired }) => {
-    const told = [make("span", { class: "type", text: schemas.type(field, isGiven) })];
-    const value = field.default;
-    if (isRequired && !isGiven) told.push(make("span", { class: "due", text: "required" }));
-    else if (value !== undefined && value !== null && !isGiven) told.push(make("span", { class: "faint" }, "default ", make("code", { text: JSON.stringify(value) })));
-    if (field.description) told.push(make("p", {}, ...prose(field.description)));
-    return make("tr", {}, make("th", { scope: "row" }, make("code", { text: name })), make("td", {}, ...told));
+function g(n, t, o = "") {
+  const r = (i) => typeof i == "string" ? i : i >= 9007199254740992 ? "2⁶³ − 1" : i.toLocaleString("en"), c = o && ` ${o}`;
+  return n === void 0 && t === void 0 ? "" : t === void 0 ? ` (at least ${r(n)}${c})` : n === void 0 ? ` (at most ${r(t)}${c})` : ` (${r(n)} to ${r(t)}${c})`;
+}
+function k(n, t, o, r = !1) {
+  const c = o.map(({ name: i, field: s, isRequired: a }) => {
+    const l = [e("span", { class: "type", text: t.type(s, r) })], u = s.default;
+    return a && !r ? l.push(e("span", { class: "required", text: "required" })) : u != null && !r && l.push(e("span", { class: "faint" }, "default ", e("code", { text: JSON.stringify(u) }))), s.description && l.push(e("p", {}, ...h(s.description))), e("tr", {}, e("th", { scope: "row" }, e("code", { text: i })), e("td", {}, ...l));
   });
-  return make("table", { class: "fields" }, make("caption", { class: "unseen", text: caption }), make("tbody", {}, ...rows));
+  return e("table", { class: "fields" }, e("caption", { class: "visually-hidden", text: n }), e("tbody", {}, ...c));
 }
-
-/** Text with `code` in it. */
-function prose(text) {
-  return text.split("`").map((part, i) => (i % 2 ? make("code", { text: part }) : part));
+function h(n) {
+  return n.split("`").map((t, o) => o % 2 ? e("code", { text: t }) : t);
 }
-
-function route(method, path, about, schemas, models) {
-  const id = `${method}${path.replaceAll(/\W+/g, "-")}`;
-  const POST = method === "post";
-  const verb = method.toUpperCase();
-  const shown = [];
-  const taken = about.requestBody?.content?.["application/json"]?.schema;
-  const given = (about.parameters ?? []).map(({ name, schema, required, description }) => ({ name, field: { ...schema, description }, isRequired: required }));
-  const fields = [...given, ...(taken ? schemas.fields(taken) : [])];
-  if (fields.length) shown.push(make("h3", { text: "Takes" }), table(`What ${path} takes`, schemas, fields));
-  shown.push(...answers(about, path, schemas));
-  shown.push(make("h3", { text: "Try" }), tried(verb, path, id, given, POST ? example(path, schemas.of(taken), models) : null, models));
-  const link = make("a", { href: `#${id}`, class: "faint", text: "#", "aria-label": `Address of ${verb} ${path}` });
-  const summary = make("summary", {}, make("span", { class: `verb ${method}`, text: verb }), make("code", { text: path }), make("span", { class: "what" }, ...prose(about.description ?? about.summary ?? "")), link);
-  return make("details", { class: "route", id }, summary, make("div", { class: "inside" }, ...shown));
+function C(n, t, o, r, c) {
+  const i = `${n}${t.replaceAll(/\W+/g, "-")}`, s = n.toUpperCase(), a = [], l = o.requestBody?.content?.["application/json"]?.schema, u = (o.parameters ?? []).map(({ name: v, schema: b, required: f, description: p }) => ({
+    name: v,
+    field: { ...b, description: p },
+    isRequired: f
+  })), d = [...u, ...l ? r.fields(l) : []];
+  d.length && a.push(e("h3", { text: "Parameters" }), k(`Parameters of ${t}`, r, d)), a.push(...B(o, t, r));
+  const m = n === "post" ? _(t, r.resolve(l), c) : null;
+  a.push(e("h3", { text: "Try it" }), D(s, t, i, u, m, c));
+  const $ = e("a", { href: `#${i}`, class: "faint", text: "#", "aria-label": `Link to ${s} ${t}` }), y = e(
+    "summary",
+    {},
+    e("span", { class: `verb ${n}`, text: s }),
+    e("code", { text: t }),
+    e("span", { class: "summary-text" }, ...h(o.description ?? o.summary ?? "")),
+    $
+  );
+  return e("details", { class: "route", id: i }, y, e("div", { class: "body" }, ...a));
 }
-
-/** What comes back when all is well, field by field; what may come otherwise, in a line each. */
-function answers(about, path, schemas) {
-  const shown = [make("h3", { text: "Gives" })];
-  const all = Object.entries(about.responses ?? {});
-  for (const [status, { content = {}, description }] of all.filter(([status]) => status < 400)) {
-    for (const [kind, { schema }] of Object.entries(content)) {
-      const says = schemas.of(schema).description ?? (description === "Successful Response" ? "" : description);
-      shown.push(make("p", {}, make("code", { text: status }), ` ${kind}`, says ? make("span", { class: "faint", text: ` ${says}` }) : ""));
-      const fields = schemas.fields(schema);
-      if (fields.length) shown.push(table(`What ${path} gives`, schemas, fields, true));
+function B(n, t, o) {
+  const r = [e("h3", { text: "Response" })], c = Object.entries(n.responses ?? {});
+  for (const [s, { content: a = {}, description: l }] of c.filter(([u]) => Number(u) < 400))
+    for (const [u, { schema: d }] of Object.entries(a)) {
+      const m = o.resolve(d).description ?? (l === "Successful Response" ? "" : l), $ = m ? e("span", { class: "faint" }, " ", ...h(m)) : "";
+      r.push(e("p", {}, e("code", { text: s }), ` ${u}`, $));
+      const y = o.fields(d);
+      y.length && r.push(k(`Response of ${t}`, o, y, !0));
     }
-  }
-  const bad = all.filter(([status]) => status >= 400).map(([status, { description }]) => make("li", {}, make("code", { text: status }), ` ${description}`));
-  if (bad.length) shown.push(make("details", { class: "faults" }, make("summary", { text: "Faults" }), make("ul", {}, ...bad)));
-  return shown;
+  const i = c.filter(([s]) => Number(s) >= 400).map(([s, { description: a }]) => e("li", {}, e("code", { text: s }), ` ${a}`));
+  return i.length && r.push(e("details", { class: "errors" }, e("summary", { text: "Errors" }), e("ul", {}, ...i))), r;
 }
-
-/** The example of a body; where it names a model that is not here, one that is. */
-function example(path, schema, models) {
-  const found = schema.examples?.[0] ?? {};
-  if (!found.model || models.some(({ name }) => name === found.model)) return found;
-  const able = models.find(({ tasks }) => tasks.includes(NEEDS[path]));
-  return able ? { ...found, model: able.name } : found;
+function _(n, t, o) {
+  const r = t.examples?.[0] ?? {};
+  if (!r.model || o.some(({ name: i }) => i === r.model)) return r;
+  const c = o.find(({ tasks: i }) => i.includes(M[n]));
+  return c ? { ...r, model: c.name } : r;
 }
-
-function tried(verb, path, id, parameters, body, models) {
-  const inputs = parameters.map(({ name }) => {
-    const input = make("input", { id: `${id}-${name}`, autocomplete: "off" });
-    input.value = models[0]?.name ?? "";
-    return { name, input };
-  });
-  const text = make("textarea", { id: `${id}-body`, rows: 6, spellcheck: "false", autocomplete: "off" });
-  if (body) text.value = JSON.stringify(body, null, 2);
-  text.rows = Math.min(14, text.value.split("\n").length + 1);
-  const command = code(`${verb} ${path} for curl`);
-  const facts = make("p", { class: "faint facts", role: "status" });
-  const answer = make("pre", { class: "answer", tabindex: 0, hidden: true, "aria-label": `Answer of ${path}` });
-  const button = make("button", { type: "submit", class: "send", text: "Send" });
-  const filled = () => inputs.reduce((at, { name, input }) => at.replace(`{${name}}`, encodeURIComponent(input.value)), path);
-  const written = () => {
+function D(n, t, o, r, c, i) {
+  const s = r.map(({ name: f }) => {
+    const p = e("input", { id: `${o}-${f}`, autocomplete: "off" });
+    return p.value = i[0]?.name ?? "", { name: f, input: p };
+  }), a = e("textarea", { id: `${o}-body`, rows: 6, spellcheck: "false", autocomplete: "off" });
+  c && (a.value = JSON.stringify(c, null, 2)), a.rows = Math.min(14, a.value.split(`
+`).length + 1);
+  const l = T(`${n} ${t} with curl`), u = e("p", { class: "faint stats", role: "status" }), d = e("pre", { class: "answer", tabindex: 0, hidden: !0, "aria-label": `Response of ${t}` }), m = e("button", { type: "submit", class: "send", text: "Send" }), $ = () => s.reduce((f, { name: p, input: N }) => f.replace(`{${p}}`, encodeURIComponent(N.value)), t), y = () => {
     try {
-      command.set(curl(verb, filled(), body && JSON.parse(text.value)));
+      l.set(R(n, $(), c && JSON.parse(a.value)));
     } catch {
-      command.set("The body is no JSON yet.");
+      l.set("The body is not valid JSON.");
     }
-  };
-  const submit = async () => {
-    if (button.disabled) return;
-    button.disabled = true;
-    const began = performance.now();
-    form.querySelector(".fault")?.remove();
-    answer.hidden = true;
-    facts.textContent = "";
+  }, v = async () => {
+    if (m.disabled) return;
+    m.disabled = !0;
+    const f = performance.now();
+    b.querySelector(".error")?.remove(), d.hidden = !0, u.textContent = "";
     try {
-      const response = await send(filled(), text.value, undefined, verb);
-      answer.textContent = pretty(await response.text());
-      answer.hidden = false;
-      facts.textContent = `${response.status} · ${seconds(performance.now() - began)}`;
-    } catch (error) {
-      form.append(fault(error));
+      const p = await J($(), a.value, void 0, n);
+      d.textContent = H(await p.text()), d.hidden = !1, u.textContent = `${p.status} · ${L(performance.now() - f)}`;
+    } catch (p) {
+      b.append(j(p));
     } finally {
-      button.disabled = false;
+      m.disabled = !1;
     }
-  };
-  const form = make(
+  }, b = e(
     "form",
     {
-      class: "try", novalidate: true, "aria-label": `Try ${verb} ${path}`,
+      class: "try",
+      novalidate: !0,
+      "aria-label": `Try ${n} ${t}`,
       on: {
-        submit: (event) => (event.preventDefault(), submit()),
-        input: written,
-        keydown: (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && (event.preventDefault(), submit()),
-      },
+        submit: (f) => (f.preventDefault(), void v()),
+        input: y,
+        keydown: (f) => {
+          f.key === "Enter" && (f.ctrlKey || f.metaKey) && (f.preventDefault(), v());
+        }
+      }
     },
-    ...inputs.map(({ name, input }) => make("div", { class: "field" }, make("label", { for: input.id, text: name }), input)),
-    ...(body ? [make("div", { class: "field" }, make("label", { for: text.id, text: "Body" }), text)] : []),
-    command.whole,
-    make("div", { class: "buttons" }, button, facts),
-    answer,
+    ...s.map(({ name: f, input: p }) => e("div", { class: "field" }, e("label", { for: p.id, text: f }), p)),
+    ...c ? [e("div", { class: "field" }, e("label", { for: a.id, text: "Body" }), a)] : [],
+    l.element,
+    e("div", { class: "buttons" }, m, u),
+    d
   );
-  written();
-  return form;
+  return y(), b;
 }
-
-/** JSON set out to be read, a list of numbers or words on one line; anything else as it is. */
-function pretty(text) {
-  let shown = text;
+function H(n) {
+  let t = n;
   try {
-    const lists = [];
-    const kept = JSON.stringify(
-      JSON.parse(text),
-      (_, value) => {
-        if (!Array.isArray(value) || !value.length || !value.every((one) => typeof one === "number" || typeof one === "string")) return value;
-        return `\u0000${lists.push(`[${value.map((one) => JSON.stringify(one)).join(", ")}]`) - 1}\u0000`;
-      },
-      2,
-    );
-    shown = kept.replaceAll(/"\\u0000(\d+)\\u0000"/g, (_, i) => lists[i]);
+    const o = [], r = (i) => Array.isArray(i) && i.length > 0 && i.every((s) => typeof s == "number" || typeof s == "string");
+    t = JSON.stringify(
+      JSON.parse(n),
+      (i, s) => r(s) ? `\0${o.push(`[${s.map((a) => JSON.stringify(a)).join(", ")}]`) - 1}\0` : s,
+      2
+    ).replaceAll(/"\\u0000(\d+)\\u0000"/g, (i, s) => o[Number(s)]);
   } catch {
-    // no JSON
   }
-  return shown.length > LONGEST ? `${shown.slice(0, LONGEST)}\n… and ${(shown.length - LONGEST).toLocaleString("en")} characters more` : shown;
+  return t.length <= x ? t : `${t.slice(0, x)}
+… and ${(t.length - x).toLocaleString("en")} more characters`;
 }
-
-function opened() {
-  const found = document.getElementById(location.hash.slice(1));
-  if (!found?.matches("details.route")) return;
-  found.open = true;
-  found.scrollIntoView();
+function w() {
+  const n = document.getElementById(location.hash.slice(1));
+  !(n instanceof HTMLDetailsElement) || !n.matches(".route") || (n.open = !0, n.scrollIntoView());
 }
-
-const main = document.getElementById("docs");
-try {
-  const [api, { models }] = await Promise.all([get("openapi.json"), get("models")]);
-  const schemas = new Schemas(api.components?.schemas ?? {});
-  const groups = new Map();
-  for (const [path, methods] of Object.entries(api.paths)) {
-    for (const [method, about] of Object.entries(methods)) {
-      const tag = about.tags?.[0] ?? "other";
-      if (!groups.has(tag)) groups.set(tag, []);
-      groups.get(tag).push(route(method, path, about, schemas, models));
+function K(n, t, o) {
+  const r = new q(n.components?.schemas ?? {}), c = /* @__PURE__ */ new Map();
+  for (const [s, a] of Object.entries(n.paths))
+    for (const [l, u] of Object.entries(a)) {
+      const d = u.tags?.[0] ?? "other", m = c.get(d) ?? [];
+      c.set(d, [...m, C(l, s, u, r, t)]);
     }
-  }
-  main.append(
-    make("p", {}, `${api.info.description} `, make("span", { class: "faint", text: `Version ${api.info.version}; the whole as ` }), make("a", { href: address("openapi.json"), text: "OpenAPI" }), "."),
-    make("p", { class: "faint", text: "Where the server wants a key, send it as Authorization: Bearer KEY." }),
+  const i = e("span", { class: "faint", text: `Version ${n.info.version}; machine-readable as ` });
+  o.append(
+    e("p", {}, `${n.info.description} `, i, e("a", { href: E("openapi.json"), text: "OpenAPI" }), "."),
+    e("p", { class: "faint", text: "If the server requires a key, send the header Authorization: Bearer KEY." })
   );
-  for (const [tag, routes] of groups) {
-    const [name, says] = GROUPS[tag] ?? [tag, ""];
-    main.append(make("section", { "aria-label": tag }, make("h2", { text: name }), make("p", { class: "faint", text: says }), ...routes));
+  for (const [s, a] of c) {
+    const [l, u] = P[s] ?? [s, ""];
+    o.append(e("section", { "aria-label": s }, e("h2", { text: l }), e("p", { class: "faint", text: u }), ...a));
   }
-  main.removeAttribute("aria-busy");
-  addEventListener("hashchange", opened);
-  opened();
-} catch (error) {
-  main.replaceChildren(fault(error));
+  o.removeAttribute("aria-busy"), addEventListener("hashchange", w), w();
+}
+const A = I("docs");
+try {
+  const [n, { models: t }] = await Promise.all([O("openapi.json"), O("models")]);
+  K(n, t, A);
+} catch (n) {
+  A.replaceChildren(j(n));
 }

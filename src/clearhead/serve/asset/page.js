@@ -1,387 +1,403 @@
-/** The page: a tab for each task that some model here can do; what is asked, what is answered, what is behind it. */
-
-import { ask, curl, events, Fault, get, python } from "./ask.js";
-import { code, counted, fault, make, roving, seconds } from "./dom.js";
-import { labels, likeness, spans, tags, translation } from "./shown.js";
-
-const TEXT = { kind: "text", rows: 3 };
-const DRAWN = [
-  { name: "max_new", label: "Tokens", value: 60, min: 1, max: 4096, step: 1 },
-  { name: "temperature", label: "Temperature", value: 0.8, min: 0, max: 2, step: "any" },
-  { name: "top_p", label: "Top p", value: 0.95, min: 0, max: 1, step: "any" },
-  { name: "seed", label: "Seed", value: "", min: 0, max: Number.MAX_SAFE_INTEGER, step: 1, hint: "any" },
-];
-
-/**
- * Each task: its fields; `body`, where it is not the fields as they are; `show`, the answer as elements; `facts`, what
- * is told of it; `look`, the text or texts whose attention is behind it.
- */
-const TASKS = {
-  classify: {
-    says: "What a text is called.",
-    fields: [{ ...TEXT, name: "text", label: "Text", value: "A film that warms the heart and never once insults the mind." }],
-    show: ({ answers }) => labels(answers[0]),
-    look: ({ text }) => ({ text }),
-  },
-  pair: {
-    says: "What two texts are to each other, or how alike they are.",
-    fields: [
-      { ...TEXT, name: "text", label: "First text", value: "A man plays the guitar on a small stage." },
-      { ...TEXT, name: "second", label: "Second text", value: "Somebody is making music." },
-    ],
-    show: ({ answers }) => labels(answers[0]),
-    look: ({ text, second }) => ({ text, second }),
-  },
-  tag: {
-    says: "The names in a text.",
-    fields: [{ ...TEXT, name: "text", label: "Text", value: "Ada Lovelace met Charles Babbage in London in June 1833." }],
-    show: ({ answers }) => tags(answers[0]),
-    facts: ({ answers }) => [counted(answers[0].words.length, "word"), counted(answers[0].names.length, "name")],
-    look: ({ text }) => ({ text }),
-  },
-  qa: {
-    name: "Question",
-    says: "Where the answer to a question stands in a text.",
-    fields: [
-      { ...TEXT, name: "question", label: "Question", rows: 2, value: "Where did Ada Lovelace meet Charles Babbage?" },
-      {
-        ...TEXT, name: "context", label: "Text in which the answer stands", rows: 7,
-        value:
-          "Ada Lovelace was seventeen when she met Charles Babbage at a party in London in June 1833. He showed her " +
-          "a part of his Difference Engine, and she understood at once what it was for. Ten years later she wrote " +
-          "the notes on his Analytical Engine for which she is remembered.",
-      },
-      { name: "nbest", label: "Answers", value: 3, min: 1, max: 20, step: 1 },
-    ],
-    show: ({ answers }, { context }) => spans(answers[0], context),
-    look: ({ question, context }) => ({ text: question, second: context }),
-  },
-  translate: {
-    says: "A text in another language.",
-    fields: [
-      { ...TEXT, name: "text", label: "Text", value: "A dog runs across the wet grass with a stick in its mouth." },
-      { name: "beam", label: "Beam", value: "", min: 1, max: 16, step: 1, hint: "default" },
-      { name: "nbest", label: "Translations", value: 3, min: 1, max: 16, step: 1 },
-    ],
-    body: (given) => ({ ...given, align: true }),
-    show: ({ answers }) => translation(answers[0]),
-    facts: ({ answers }) => [`${counted(answers[0].source.length, "token")} read`, `${answers[0].tokens.length} written`],
-    look: ({ text }, { answers }) => ({ text, second: answers[0].text }),
-  },
-  embed: {
-    says: "How alike texts are, by the angle between their vectors.",
-    fields: [
-      {
-        ...TEXT, name: "text", label: "Texts, one a line", rows: 6,
-        value: [
-          "A man is playing a guitar.", "Somebody makes music on a stage.", "The orchestra rehearses tonight.",
-          "How do I cook rice?", "What is the best way to boil rice?", "The stock market fell on Monday.",
-        ].join("\n"),
-      },
-    ],
-    body: ({ text, ...rest }) => ({ ...rest, text: text.split("\n").filter((line) => line.trim()) }),
-    show: (answer, { text }) => likeness(text, answer),
-    facts: ({ vectors, tokens }) => [
-      counted(tokens.reduce((a, b) => a + b, 0), "token"), `${vectors.length} × ${vectors[0].length} numbers`,
-    ],
-    choices: ({ text }) => text,
-    look: ({ text }, _, choice) => ({ text: text[choice] }),
-  },
-  generate: {
-    says: "How a text goes on.",
-    fields: [{ ...TEXT, name: "prompt", label: "Prompt", value: "The old man looked at the sea and" }, ...DRAWN],
-    body: (given) => ({ ...given, stream: true }),
-    streams: true,
-    begin: ({ prompt }, written) => [make("p", { class: "written" }, make("span", { class: "faint", text: prompt }), written)],
-    look: ({ prompt }, { text }) => ({ text: prompt + text }),
-  },
-  chat: {
-    says: "A conversation.",
-    fields: [{ ...TEXT, name: "turn", label: "You", rows: 2, value: "Hello, how are you today?" }, ...DRAWN],
-    body: ({ turn, model, ...rest }, panel) => ({ model, turns: [...panel.turns, turn], ...rest, stream: true }),
-    streams: true,
-    begin: ({ turns }, written) => turns.map((text, i) => bubble((turns.length - i) % 2, text)).concat(bubble(false, written)),
-    done: ({ turns }, { text }, panel) => panel.keep(turns, text),
-    // without the marks that part the turns; a model with an encoder reads the turns there, and writes its own beside
-    look: ({ turns }, { text }, _, model) =>
-      model.tasks.includes("generate") ? { text: [...turns, text].join("\n") } : { text: turns.join("\n"), second: text },
-  },
-};
-
-function bubble(isUser, said) {
-  const who = make("b", { class: "unseen", text: isUser ? "You: " : "Model: " });
-  return make("p", { class: isUser ? "bubble user" : "bubble" }, who, said);
+import { m as s, w as M, r as B, p as k, g as R, b as T, e as y, c as _, A as $, d as W, h as K, i as j, f as V, j as D, k as I } from "./shared.js";
+const A = 40;
+function L(e) {
+  return `${(100 * e).toFixed(1)} %`;
 }
-
-/** One task: its form, its answer and the attention behind. */
-class Panel {
-  turns = [];
-  #running = null;
-
-  constructor(task, models) {
-    this.task = task;
-    this.about = TASKS[task];
-    this.models = models;
-    this.fields = this.about.fields.map((field) => ({ ...field, input: this.#input(field) }));
-    this.chooser = make("select", {}, ...models.map(({ name }) => make("option", { value: name, text: name })));
-    this.model = make("p", { class: "faint model" });
-    this.button = make("button", { type: "submit", class: "send", text: "Send" });
-    this.stopper = make("button", { type: "button", text: "Stop", hidden: true, on: { click: () => this.#running?.abort() } });
-    this.answer = make("div", { class: "answer", "aria-live": "polite" }, make("p", { class: "faint", text: "The answer comes here." }));
-    this.facts = make("p", { class: "facts faint", role: "status" });
-    this.actions = make("div", { class: "actions" });
-    this.behind = make("section", { class: "behind", "aria-label": "The attention behind the answer", hidden: true });
-    this.code = { curl: code("This request for curl"), python: code("This request in Python") };
-    this.element = this.#drawn();
-    this.#changed();
-  }
-
-  #input(field) {
-    const given = { name: field.name, id: `${this.task}-${field.name}`, autocomplete: "off" };
-    const input =
-      field.kind === "text"
-        ? make("textarea", { ...given, rows: field.rows, spellcheck: "false" })
-        : make("input", { ...given, type: "number", min: field.min, max: field.max, step: field.step, placeholder: field.hint ?? "default" });
-    input.value = field.value;
-    return input;
-  }
-
-  #drawn() {
-    const labelled = (field) =>
-      make("div", { class: field.kind === "text" ? "field" : "field small" }, make("label", { for: field.input.id, text: field.label }), field.input);
-    const texts = this.fields.filter((field) => field.kind === "text").map(labelled);
-    const numbers = this.fields.filter((field) => field.kind !== "text").map(labelled);
-    const buttons = [this.button, this.stopper];
-    if (this.task === "chat") buttons.push(make("button", { type: "button", class: "plain", text: "Begin anew", on: { click: () => this.#anew() } }));
-    const form = make(
-      "form",
-      { novalidate: true, "aria-label": this.about.says, on: { submit: (event) => (event.preventDefault(), this.send()), input: () => this.#changed() } },
-      make("p", { class: "says", text: this.about.says }),
-      make("div", { class: "field" }, make("label", {}, "Model ", this.chooser), this.model),
-      ...texts,
-      ...(numbers.length ? [make("div", { class: "numbers" }, ...numbers)] : []),
-      make("div", { class: "buttons" }, ...buttons, make("span", { class: "faint hint" }, make("kbd", { text: "Ctrl" }), "+", make("kbd", { text: "Enter" }))),
-      make(
-        "details",
-        { class: "ascode" },
-        make("summary", { text: "This request as code" }),
-        make("h3", { text: "curl" }),
-        this.code.curl.whole,
-        make("h3", { text: "Python" }),
-        this.code.python.whole,
-        make("p", { class: "faint", text: "Where the server wants a key: -H 'Authorization: Bearer KEY', or api_key." }),
-      ),
-    );
-    form.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
-      event.preventDefault();
-      this.send();
-    });
-    const right = make("section", { class: "right", "aria-label": "Answer" }, this.answer, this.facts, this.actions);
-    const id = `panel-${this.task}`;
-    return make("div", { class: "panel", role: "tabpanel", id, "aria-labelledby": `tab-${this.task}` }, form, right, this.behind);
-  }
-
-  get #chosen() {
-    return this.models.find(({ name }) => name === this.chooser.value);
-  }
-
-  /** What would be sent now; a number that is none is a fault. */
-  #body() {
-    const given = { model: this.chooser.value };
-    for (const { name, label, kind, input } of this.fields) {
-      if (kind === "text") given[name] = input.value;
-      else if (!input.validity.valid) throw new Fault(`${label}: ${input.validationMessage}`, name);
-      else if (input.value !== "") given[name] = Number(input.value);
-    }
-    return this.about.body ? this.about.body(given, this) : given;
-  }
-
-  #changed() {
-    const { architecture, parameters, max_len } = this.#chosen;
-    const reads = max_len === null ? "" : `, reads ${max_len.toLocaleString("en")} tokens at once`;
-    this.model.textContent = `${architecture}, ${counted(parameters, "parameter")}${reads}`;
-    for (const { input } of this.fields) input.removeAttribute("aria-invalid");
-    try {
-      const body = this.#body();
-      this.code.curl.set(curl("POST", this.task, body));
-      this.code.python.set(python(this.task, body));
-    } catch {
-      // what is wrong is told when it is sent
-    }
-  }
-
-  async send() {
-    if (this.#running) return;
-    const running = (this.#running = new AbortController());
-    this.#busy(true);
-    this.actions.replaceChildren();
-    this.behind.replaceChildren();
-    this.behind.hidden = true;
-    this.facts.textContent = "";
-    const began = performance.now();
-    const model = this.#chosen;
-    try {
-      const body = this.#body();
-      const answer = this.about.streams ? await this.#written(body, running.signal) : await ask(this.task, body, running.signal);
-      if (!this.about.streams) this.answer.replaceChildren(...this.about.show(answer, body));
-      this.about.done?.(body, answer, this);
-      const took = performance.now() - began;
-      const facts = this.about.streams ? told(answer, took) : (this.about.facts?.(answer) ?? []);
-      this.facts.textContent = [model.name, ...facts, seconds(took)].join(" · ");
-      this.#offer(body, answer, model);
-    } catch (error) {
-      this.#failed(error);
-    } finally {
-      this.#running = null;
-      this.#busy(false);
-      this.#changed();
-    }
-  }
-
-  /** A text as it is written; whoever stops it keeps what there is. */
-  async #written(body, signal) {
-    const place = make("span", { class: "growing" });
-    const before = [...this.answer.childNodes];
-    const answer = { text: "", tokens: null, reason: "stopped", seed: null, forgotten: 0 };
-    this.answer.replaceChildren(...this.about.begin(body, place));
-    try {
-      for await (const { text, ...more } of events(this.task, body, signal)) {
-        answer.text += text;
-        place.append(text);
-        Object.assign(answer, more);
-      }
-    } catch (error) {
-      if (error.name !== "AbortError") {
-        if (!answer.text) this.answer.replaceChildren(...before);
-        throw error;
-      }
-    } finally {
-      place.classList.remove("growing");
-    }
-    return answer;
-  }
-
-  #failed(error) {
-    this.answer.querySelectorAll(".fault").forEach((old) => old.remove());
-    if (error.name === "AbortError") return void (this.facts.textContent = "stopped");
-    if (this.about.streams) this.answer.append(fault(error)); // what was written before is kept
-    else this.answer.replaceChildren(fault(error));
-    const first = String(error.param ?? "").split(".")[0];
-    const field = this.fields.find(({ name }) => name === first || (name === "turn" && first === "turns"));
-    setTimeout(() => field?.input.setAttribute("aria-invalid", "true"));
-  }
-
-  #busy(is) {
-    this.button.disabled = is;
-    this.stopper.hidden = !is;
-    this.answer.setAttribute("aria-busy", String(is));
-  }
-
-  /** The turns of a dialogue; one that was answered with nothing is left out of what is sent next. */
-  keep(turns, said) {
-    const field = this.fields[0].input;
-    if (said.trim()) {
-      this.turns = [...turns, said];
-      field.value = "";
-    } else {
-      this.answer.append(make("p", { class: "faint", text: "It said nothing; this turn is left out of the next." }));
-    }
-    this.answer.lastElementChild?.scrollIntoView({ block: "nearest" });
-  }
-
-  #anew() {
-    this.#running?.abort();
-    this.turns = [];
-    this.answer.replaceChildren();
-    this.actions.replaceChildren();
-    this.facts.textContent = "";
-    this.behind.hidden = true;
-    this.#changed();
-    this.fields[0].input.focus();
-  }
-
-  /** The button that shows the attention behind this answer. */
-  #offer(body, answer, model) {
-    const button = make("button", { type: "button", text: "Show the attention behind it" });
-    const texts = this.about.choices?.(body) ?? [];
-    const choice = make("select", {}, ...texts.map((text, i) => make("option", { value: i, text: `${i + 1} ${text.slice(0, 40)}` })));
-    button.addEventListener("click", async () => {
-      button.disabled = true;
-      this.actions.querySelector(".fault")?.remove();
-      try {
-        const seen = await ask("attention", { model: model.name, ...this.about.look(body, answer, Number(choice.value), model) });
-        this.#show(seen);
-      } catch (error) {
-        this.actions.append(fault(error));
-      } finally {
-        button.disabled = false;
-      }
-    });
-    this.actions.replaceChildren(button, ...(texts.length > 1 ? [make("label", { class: "faint" }, "of ", choice)] : []));
-  }
-
-  #show({ page, layers }) {
-    if (!/^\/see\/[\w-]+\/$/.test(page)) throw new Fault("this is no page of ours");
-    const beside = page.slice(1);
-    const heads = layers.reduce((sum, layer) => sum + layer.heads, 0);
-    this.behind.replaceChildren(
-      make("h2", { text: "The attention behind it" }),
-      make("p", { class: "faint", text: `${counted(layers.length, "layer")}, ${counted(heads, "head")}` }),
-      make("a", { href: beside, target: "_blank", rel: "noopener", text: "Open it alone" }),
-      make("button", { type: "button", class: "plain", text: "Close", on: { click: () => (this.behind.hidden = true) } }),
-      make("iframe", { src: beside, title: "The attention of each layer and head" }),
-    );
-    this.behind.hidden = false;
-    this.behind.scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
-  }
+function P(e, t) {
+  return s("table", { class: "bars" }, s("caption", { class: "visually-hidden", text: e }), s("tbody", {}, ...t));
 }
-
-/** What is told of a text that was written. */
-function told({ tokens, reason, seed, forgotten }, took) {
-  const ends = { stop: "ended by itself", length: "ended at its limit", stopped: "stopped" };
-  const facts = [ends[reason] ?? reason];
-  if (tokens !== null) facts.unshift(`${counted(tokens, "token")}, ${Math.round((1000 * tokens) / took)} a second`);
-  if (seed !== null) facts.push(`seed ${seed}`);
-  if (forgotten) facts.push(`${counted(forgotten, "turn")} too long ago to be read`);
-  return facts;
+function C(e, t, a, n = "th") {
+  const i = s(n, { scope: n === "th" && "row", text: e }), r = s("td", { class: "number", text: L(t) });
+  return s("tr", { class: a ? "best" : "" }, i, M(s("td", { class: "bar" }), t), r);
 }
-
-function begin(models) {
-  const tabs = document.getElementById("tabs");
-  const main = document.getElementById("main");
-  const panels = new Map();
-  for (const task of Object.keys(TASKS)) {
-    const able = models.filter((model) => model.tasks.includes(task));
-    // the models that are made for a task come before those that can do it besides
-    able.sort((a, b) => a.tasks.indexOf(task) - b.tasks.indexOf(task));
-    if (able.length) panels.set(task, new Panel(task, able));
-  }
-  const show = (task) => {
-    for (const tab of tabs.children) {
-      const is = tab.dataset.task === task;
-      tab.setAttribute("aria-selected", String(is));
-      tab.tabIndex = is ? 0 : -1;
-      if (is) tab.scrollIntoView({ block: "nearest", inline: "nearest" });
-    }
-    for (const [name, { element }] of panels) element.hidden = name !== task;
-    history.replaceState(null, "", `#${task}`);
+function F({ answer: e, scores: t }) {
+  const a = [e].flat(), n = typeof e == "number" ? e.toPrecision(4) : a.join(", ") || "no label", r = Object.entries(t).sort((c, o) => o[1] - c[1]).map(([c, o]) => C(c, o, a.includes(c)));
+  return [s("p", { class: "result", text: n }), ...r.length ? [P("Score of each label", r)] : []];
+}
+function G({ words: e, tags: t, scores: a, entities: n }) {
+  const i = [.../* @__PURE__ */ new Set([...n.map(({ label: l }) => l), ...t.map(N)])].filter((l) => l !== "O"), r = (l) => `tag color${i.indexOf(l) % 7}`, c = e.flatMap((l, u) => {
+    const d = t[u], p = L(a[u]);
+    return d === "O" ? [s("span", { text: l, title: p }), " "] : [s("span", { class: r(N(d)), title: p }, s("span", { text: l }), s("small", { text: d })), " "];
+  }), o = n.map(
+    (l) => s("li", {}, s("span", { class: r(l.label), text: l.label }), " ", s("span", { text: l.text }))
+  ), h = o.length ? s("ul", { class: "entities", "aria-label": "Named entities" }, ...o) : s("p", { class: "faint", text: "No named entities." });
+  return [s("p", { class: "words" }, ...c), h];
+}
+function N(e) {
+  return e.replace(/^[BIESLU]-/, "");
+}
+function z({ best: e, spans: t, no_answer_probability: a }, n) {
+  const i = [...n], r = s("p", { class: "context" }), c = (l) => {
+    if (!l) return r.replaceChildren(n);
+    const u = (d, p) => i.slice(d, p).join("");
+    r.replaceChildren(u(0, l.start), s("mark", { text: u(l.start, l.end) }), u(l.end));
   };
-  for (const [task, { element, about }] of panels) {
-    const text = about.name ?? task[0].toUpperCase() + task.slice(1);
-    const given = { type: "button", role: "tab", id: `tab-${task}`, "data-task": task, "aria-controls": element.id, text };
-    tabs.append(make("button", { ...given, on: { click: () => show(task) } }));
-    main.append(element);
-  }
-  roving(tabs, (tab) => show(tab.dataset.task));
-  const named = () => location.hash.slice(1);
-  addEventListener("hashchange", () => panels.has(named()) && show(named()));
-  show(panels.has(named()) ? named() : panels.keys().next().value);
-  main.removeAttribute("aria-busy");
+  c(e);
+  const o = t.map((l, u) => {
+    const d = C(l.text, l.probability, e !== null && u === 0, "td");
+    d.cells[0].replaceChildren(s("button", { type: "button", class: "span", text: l.text }));
+    for (const p of ["pointerenter", "focusin"]) d.addEventListener(p, () => c(l));
+    for (const p of ["pointerleave", "focusout"]) d.addEventListener(p, () => c(e));
+    return d;
+  });
+  return o.push(C("no answer", a, e === null, "td")), [s("p", { class: "result", text: e ? e.text : "The context does not contain the answer." }), r, P("Most likely answers", o)];
 }
-
+function J({ text: e, nbest: t, source: a, tokens: n, alignment: i }) {
+  const r = [s("p", { class: "result", text: e })];
+  if (i && r.push(Q(a, n, i)), t.length > 1) {
+    const c = t.map((h) => s("tr", {}, s("td", { text: h.text }), s("td", { class: "number", text: h.score.toFixed(3) }))), o = s("tr", {}, s("th", { scope: "col", text: "n best translations" }), s("th", { scope: "col", class: "number", text: "score" }));
+    r.push(s("table", { class: "hypotheses" }, s("thead", {}, o), s("tbody", {}, ...c)));
+  }
+  return r;
+}
+function Q(e, t, a) {
+  const n = e.map((h) => s("span", O(h))), i = t.map((h) => s("button", { type: "button", ...O(h) })), r = s("p", { class: "tokens source", "aria-label": "Source tokens" }, ...n), c = s("p", { class: "tokens", role: "toolbar", "aria-label": "Target tokens" }, ...i), o = s("p", { class: "faint token-hint", role: "status", text: "Hover over a target token to see the source tokens it is aligned with." });
+  return i.forEach((h, l) => {
+    const u = a[l], d = () => {
+      const p = Math.max(0.3, ...u);
+      n.forEach((m, g) => M(m, u[g] / p)), i.forEach((m) => m.classList.toggle("active", m === h));
+      const f = u.map((m, g) => g).sort((m, g) => u[g] - u[m]).slice(0, 3).map((m) => `${E(e[m])} ${L(u[m])}`);
+      o.textContent = `${E(t[l])} ← ${f.join(", ")}`;
+    };
+    for (const p of ["pointerenter", "focus"]) h.addEventListener(p, d);
+  }), B(c), s("div", { class: "alignment" }, s("h3", { text: "Target" }), c, s("h3", { text: "Source" }), r, o);
+}
+function O(e) {
+  return { class: /^[▁Ġ]/.test(e) || /^<.*>$/.test(e) ? "token first" : "token", text: E(e) };
+}
+function E(e) {
+  return e.replace(/^##/, "").replaceAll(/[▁Ġ]/g, " ").trim() || "␣";
+}
+function X(e, { vectors: t, truncated: a }) {
+  const n = t.slice(0, A).map((b) => {
+    const f = Math.hypot(...b) || 1;
+    return b.map((m) => m / f);
+  }), i = n.map((b) => n.map((f) => b.reduce((m, g, v) => m + g * f[v], 0))), r = s("tr", {}, s("td"), ...n.map((b, f) => s("th", { scope: "col", text: String(f + 1) }))), c = i.map((b, f) => {
+    const m = s("th", { scope: "row", title: e[f] }, s("b", { text: String(f + 1) }), " ", e[f]), g = (w, S) => f === w ? "diagonal" : S < 0 ? "negative" : "", v = b.map((w, S) => M(s("td", { class: g(S, w), text: w.toFixed(2) }), Math.abs(w)));
+    return s("tr", {}, m, ...v);
+  }), o = Y(i), h = [];
+  o && h.push(`Most similar: ${o[0] + 1} and ${o[1] + 1}, ${i[o[0]][o[1]].toFixed(2)}.`), t.length > A && h.push(`Showing the first ${A} of ${t.length} texts.`);
+  const l = a.flatMap((b, f) => b ? [f + 1] : []);
+  l.length && h.push(`Truncated to the model's maximum length: ${l.join(", ")}.`);
+  const u = s("caption", { class: "visually-hidden", text: "Cosine similarity of every two texts" }), d = s("table", { class: "heatmap" }, u, s("thead", {}, r), s("tbody", {}, ...c)), p = s("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Similarity" }, d);
+  return [s("p", { class: "result small", text: h.join(" ") }), p];
+}
+function Y(e) {
+  let t = null;
+  for (let a = 0; a < e.length; a++)
+    for (let n = a + 1; n < e.length; n++)
+      (t === null || e[a][n] > e[t[0]][t[1]]) && (t = [a, n]);
+  return t;
+}
+const x = (e, t, a, n = 3) => ({ kind: "text", name: e, label: t, value: a, rows: n }), H = [
+  { kind: "number", name: "max_new_tokens", label: "Max new tokens", value: "60", min: 1, max: 4096, step: 1 },
+  { kind: "number", name: "temperature", label: "Temperature", value: "0.8", min: 0, max: 2, step: "any" },
+  { kind: "number", name: "top_p", label: "Top p", value: "0.95", min: 0, max: 1, step: "any" },
+  { kind: "number", name: "seed", label: "Seed", value: "", min: 0, max: Number.MAX_SAFE_INTEGER, step: 1, placeholder: "random" }
+], U = {
+  name: "Classify",
+  title: "Text classification",
+  fields: [x("text", "Text", "A film that warms the heart and never once insults the mind.")],
+  streams: !1,
+  show: ({ answers: e }) => F(e[0]),
+  attention: (e) => ({ text: String(e.text) })
+}, Z = {
+  name: "Pair",
+  title: "Text-pair classification or similarity",
+  fields: [
+    x("text", "First text", "A man plays the guitar on a small stage."),
+    x("second", "Second text", "A person is making music.")
+  ],
+  streams: !1,
+  show: ({ answers: e }) => F(e[0]),
+  attention: (e) => ({ text: String(e.text), second: String(e.second) })
+}, tt = {
+  name: "Tag",
+  title: "Token classification and named entities",
+  fields: [x("text", "Text", "Ada Lovelace met Charles Babbage in London in June 1833.")],
+  streams: !1,
+  show: ({ answers: e }) => G(e[0]),
+  stats: ({ answers: e }) => [k(e[0].words.length, "word"), `${e[0].entities.length} named entities`],
+  attention: (e) => ({ text: String(e.text) })
+}, et = {
+  name: "QA",
+  title: "Extractive question answering",
+  fields: [
+    x("question", "Question", "Where did Ada Lovelace meet Charles Babbage?", 2),
+    x(
+      "context",
+      "Context",
+      "Ada Lovelace was seventeen when she met Charles Babbage at a party in London in June 1833. He showed her a part of his Difference Engine, and she understood at once what it was for. Ten years later she wrote the notes on his Analytical Engine for which she is remembered.",
+      7
+    ),
+    { kind: "number", name: "nbest", label: "Number of answers", value: "3", min: 1, max: 20, step: 1 }
+  ],
+  streams: !1,
+  show: ({ answers: e }, t) => z(e[0], String(t.context)),
+  attention: (e) => ({ text: String(e.question), second: String(e.context) })
+}, st = {
+  name: "Translate",
+  title: "Translation",
+  fields: [
+    x("text", "Text", "A dog runs across the wet grass with a stick in its mouth."),
+    { kind: "number", name: "beam", label: "Beam size", value: "", min: 1, max: 16, step: 1 },
+    { kind: "number", name: "nbest", label: "Number of translations", value: "3", min: 1, max: 16, step: 1 }
+  ],
+  body: (e) => ({ ...e, align: !0 }),
+  streams: !1,
+  show: ({ answers: e }) => J(e[0]),
+  stats: ({ answers: e }) => [k(e[0].source.length, "source token"), k(e[0].tokens.length, "target token")],
+  attention: (e, { answers: t }) => ({ text: String(e.text), second: t[0].text })
+}, nt = {
+  name: "Embed",
+  title: "Embeddings: cosine similarity of texts",
+  fields: [
+    x(
+      "text",
+      "Texts, one per line",
+      [
+        "A man is playing a guitar.",
+        "A person makes music on a stage.",
+        "The orchestra rehearses tonight.",
+        "How do I cook rice?",
+        "What is the best way to boil rice?",
+        "The stock market fell on Monday."
+      ].join(`
+`),
+      6
+    )
+  ],
+  body: (e) => ({ ...e, text: String(e.text).split(`
+`).filter((t) => t.trim()) }),
+  streams: !1,
+  show: (e, t) => X(t.text, e),
+  stats: ({ vectors: e, tokens: t }) => [
+    k(t.reduce((a, n) => a + n, 0), "token"),
+    `${e.length} × ${e[0].length} dimensions`
+  ],
+  choices: (e) => e.text,
+  attention: (e, t, a) => ({ text: e.text[a] })
+}, at = {
+  name: "Generate",
+  title: "Text generation",
+  fields: [x("prompt", "Prompt", "The old man looked at the sea and"), ...H],
+  body: (e) => ({ ...e, stream: !0 }),
+  streams: !0,
+  begin: (e, t) => [s("p", { class: "generated" }, s("span", { class: "faint", text: String(e.prompt) }), t)],
+  attention: (e, t) => ({ text: String(e.prompt) + t.text })
+}, it = {
+  name: "Chat",
+  title: "Chat",
+  fields: [x("turn", "Message", "Hello, how are you today?", 2), ...H],
+  body: ({ turn: e, model: t, ...a }, n) => ({ model: t, turns: [...n, e], ...a, stream: !0 }),
+  streams: !0,
+  begin: (e, t) => {
+    const a = e.turns;
+    return [...a.map((n, i) => q((a.length - i) % 2 === 1, n)), q(!1, t)];
+  },
+  // without the special tokens between turns; an encoder-decoder reads the turns in its encoder
+  attention: (e, t, a, n) => {
+    const i = e.turns;
+    return n.tasks.includes("generate") ? { text: [...i, t.text].join(`
+`) } : { text: i.join(`
+`), second: t.text };
+  }
+};
+function q(e, t) {
+  const a = s("b", { class: "visually-hidden", text: e ? "You: " : "Model: " });
+  return s("p", { class: e ? "bubble user" : "bubble" }, a, t);
+}
+const ot = { classify: U, pair: Z, tag: tt, qa: et, translate: st, embed: nt, generate: at, chat: it }, rt = { stop: "finished", length: "token limit reached", stopped: "stopped" };
+class lt {
+  constructor(t, a, n) {
+    this.id = t, this.task = a, this.models = n, this.#s = a.fields.map((i) => ({ field: i, input: this.#x(i) })), this.#o = s("select", {}, ...n.map(({ name: i }) => s("option", { value: i, text: i }))), this.element = this.#g(), this.#r();
+  }
+  element;
+  #s;
+  #o;
+  #c = s("p", { class: "faint model" });
+  #h = s("button", { type: "submit", class: "send", text: "Send" });
+  #u = s("button", { type: "button", text: "Stop", hidden: !0, on: { click: () => this.#i?.abort() } });
+  #t = s("div", { class: "answer", "aria-live": "polite" }, s("p", { class: "faint", text: "The result is shown here." }));
+  #a = s("p", { class: "stats faint", role: "status" });
+  #n = s("div", { class: "actions" });
+  #e = s("section", { class: "attention", "aria-label": "Attention", hidden: !0 });
+  #d = _("This request with curl");
+  #m = _("This request in Python");
+  #l = [];
+  // of the dialogue so far
+  #i = null;
+  #x(t) {
+    const a = { name: t.name, id: `${this.id}-${t.name}`, autocomplete: "off" }, n = t.kind === "text" ? s("textarea", { ...a, rows: t.rows, spellcheck: "false" }) : s("input", { ...a, type: "number", min: t.min, max: t.max, step: t.step, placeholder: t.placeholder ?? "default" });
+    return n.value = t.value, n;
+  }
+  #g() {
+    const t = (o) => this.#s.filter(({ field: h }) => h.kind === o).map(
+      ({ field: h, input: l }) => s("div", { class: o === "text" ? "field" : "field small" }, s("label", { for: l.id, text: h.label }), l)
+    ), a = t("number"), n = [this.#h, this.#u];
+    this.id === "chat" && n.push(s("button", { type: "button", class: "secondary", text: "New chat", on: { click: () => this.#v() } }));
+    const i = s(
+      "form",
+      {
+        novalidate: !0,
+        "aria-label": this.task.title,
+        on: { submit: (o) => (o.preventDefault(), void this.send()), input: () => this.#r() }
+      },
+      s("p", { class: "description", text: this.task.title }),
+      s("div", { class: "field" }, s("label", {}, "Model ", this.#o), this.#c),
+      ...t("text"),
+      ...a.length ? [s("div", { class: "numbers" }, ...a)] : [],
+      s("div", { class: "buttons" }, ...n, s("span", { class: "faint shortcut" }, s("kbd", { text: "Ctrl" }), "+", s("kbd", { text: "Enter" }))),
+      s(
+        "details",
+        { class: "as-code" },
+        s("summary", { text: "This request as code" }),
+        s("h3", { text: "curl" }),
+        this.#d.element,
+        s("h3", { text: "Python" }),
+        this.#m.element,
+        s("p", { class: "faint", text: "If the server requires a key: -H 'Authorization: Bearer KEY', or api_key." })
+      )
+    );
+    i.addEventListener("keydown", (o) => {
+      o.key !== "Enter" || !(o.ctrlKey || o.metaKey) || (o.preventDefault(), this.send());
+    });
+    const r = s("section", { class: "output", "aria-label": "Result" }, this.#t, this.#a, this.#n), c = { class: "panel", role: "tabpanel", id: `panel-${this.id}`, "aria-labelledby": `tab-${this.id}` };
+    return s("div", c, i, r, this.#e);
+  }
+  get #p() {
+    return this.models.find(({ name: t }) => t === this.#o.value) ?? this.models[0];
+  }
+  /** The request as the form is now; throws if a number is invalid. */
+  #f() {
+    const t = { model: this.#o.value };
+    for (const { field: a, input: n } of this.#s)
+      if (a.kind === "text") t[a.name] = n.value;
+      else if (n.validity.valid) n.value !== "" && (t[a.name] = Number(n.value));
+      else throw new $(`${a.label}: ${n.validationMessage}`, a.name);
+    return this.task.body ? this.task.body(t, this.#l) : t;
+  }
+  #r() {
+    const { architecture: t, parameters: a, max_len: n } = this.#p, i = n === null ? "" : `, maximum length ${n.toLocaleString("en")} tokens`;
+    this.#c.textContent = `${t}, ${k(a, "parameter")}${i}`;
+    for (const { input: r } of this.#s) r.removeAttribute("aria-invalid");
+    try {
+      const r = this.#f();
+      this.#d.set(W("POST", this.id, r)), this.#m.set(K(this.id, r));
+    } catch {
+    }
+  }
+  async send() {
+    if (this.#i) return;
+    const t = this.#i = new AbortController();
+    this.#b(!0), this.#n.replaceChildren(), this.#e.replaceChildren(), this.#e.hidden = !0, this.#a.textContent = "";
+    const a = performance.now(), n = this.#p;
+    try {
+      const i = this.#f();
+      let r, c;
+      if (this.task.streams) {
+        const o = await this.#k(this.task, i, t.signal);
+        this.id === "chat" && this.#y(i.turns, o.text), r = ct(o, performance.now() - a), c = o;
+      } else
+        c = await j(this.id, i, t.signal), this.#t.replaceChildren(...this.task.show(c, i)), r = this.task.stats?.(c) ?? [];
+      this.#a.textContent = [n.name, ...r, V(performance.now() - a)].join(" · "), this.#S(i, c, n);
+    } catch (i) {
+      this.#w(i);
+    } finally {
+      this.#i = null, this.#b(!1), this.#r();
+    }
+  }
+  /** Shows a text as it is generated; if it is stopped, what there is stays. */
+  async #k(t, a, n) {
+    const i = s("span", { class: "streaming" }), r = [...this.#t.childNodes], c = { text: "", tokens: null, finish_reason: "stopped", seed: null, dropped_turns: 0 };
+    this.#t.replaceChildren(...t.begin(a, i));
+    try {
+      for await (const { text: o = "", ...h } of D(this.id, a, n))
+        c.text += o, i.append(o), Object.assign(c, h);
+    } catch (o) {
+      if (!I(o))
+        throw c.text || this.#t.replaceChildren(...r), o;
+    } finally {
+      i.classList.remove("streaming");
+    }
+    return c;
+  }
+  #w(t) {
+    if (this.#t.querySelectorAll(".error").forEach((i) => i.remove()), I(t)) {
+      this.#a.textContent = "stopped";
+      return;
+    }
+    this.task.streams ? this.#t.append(y(t)) : this.#t.replaceChildren(y(t));
+    const a = t instanceof $ ? String(t.param ?? "").split(".")[0] : "", n = this.#s.find(({ field: i }) => i.name === a || i.name === "turn" && a === "turns");
+    setTimeout(() => n?.input.setAttribute("aria-invalid", "true"));
+  }
+  #b(t) {
+    this.#h.disabled = t, this.#u.hidden = !t, this.#t.setAttribute("aria-busy", String(t));
+  }
+  /** Adds a turn to the dialogue, unless the reply is empty. */
+  #y(t, a) {
+    a.trim() ? (this.#l = [...t, a], this.#s[0].input.value = "") : this.#t.append(s("p", { class: "faint", text: "The reply is empty. This message is left out of the next request." })), this.#t.lastElementChild?.scrollIntoView({ block: "nearest" });
+  }
+  #v() {
+    this.#i?.abort(), this.#l = [], this.#t.replaceChildren(), this.#n.replaceChildren(), this.#a.textContent = "", this.#e.hidden = !0, this.#r(), this.#s[0].input.focus();
+  }
+  /** Adds the button that shows the attention for this result. */
+  #S(t, a, n) {
+    const i = s("button", { type: "button", text: "Show attention" }), r = this.task.streams ? [] : this.task.choices?.(t) ?? [], c = s("select", {}, ...r.map((o, h) => s("option", { value: h, text: `${h + 1} ${o.slice(0, 40)}` })));
+    i.addEventListener("click", async () => {
+      i.disabled = !0, this.#n.querySelector(".error")?.remove();
+      try {
+        const o = this.task.attention(t, a, Number(c.value), n);
+        this.#$(await j("attention", { model: n.name, ...o }));
+      } catch (o) {
+        this.#n.append(y(o));
+      } finally {
+        i.disabled = !1;
+      }
+    }), this.#n.replaceChildren(i, ...r.length > 1 ? [s("label", { class: "faint" }, "of text ", c)] : []);
+  }
+  #$({ page: t, layers: a }) {
+    if (!/^\/see\/[\w-]+\/$/.test(t)) throw new $("the address of the attention page is invalid");
+    const n = t.slice(1), i = a.reduce((r, c) => r + c.heads, 0);
+    this.#e.replaceChildren(
+      s("h2", { text: "Attention" }),
+      s("p", { class: "faint", text: `${k(a.length, "layer")}, ${k(i, "head")}` }),
+      s("a", { href: n, target: "_blank", rel: "noopener", text: "Open in a new tab" }),
+      s("button", { type: "button", class: "secondary", text: "Close", on: { click: () => void (this.#e.hidden = !0) } }),
+      s("iframe", { src: n, title: "Attention of each layer and head" })
+    ), this.#e.hidden = !1, this.#e.scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+  }
+}
+function ct({ tokens: e, finish_reason: t, seed: a, dropped_turns: n }, i) {
+  const r = [rt[t] ?? t];
+  return e !== null && r.unshift(`${k(e, "token")}, ${Math.round(1e3 * e / i)} tokens/s`), a !== null && r.push(`seed ${a}`), n && r.push(`${k(n, "turn")} dropped to fit the context`), r;
+}
+function ht(e) {
+  const t = T("tabs"), a = T("main"), n = /* @__PURE__ */ new Map();
+  for (const [o, h] of Object.entries(ot)) {
+    const l = e.filter((u) => u.tasks.includes(o));
+    l.sort((u, d) => u.tasks.indexOf(o) - d.tasks.indexOf(o)), l.length && n.set(o, new lt(o, h, l));
+  }
+  const i = (o) => {
+    for (const h of t.querySelectorAll("button")) {
+      const l = h.dataset.task === o;
+      h.setAttribute("aria-selected", String(l)), h.tabIndex = l ? 0 : -1, l && h.scrollIntoView({ block: "nearest", inline: "nearest" });
+    }
+    for (const [h, { element: l }] of n) l.hidden = h !== o;
+    history.replaceState(null, "", `#${o}`);
+  };
+  for (const [o, { element: h, task: l }] of n) {
+    const u = { type: "button", role: "tab", id: `tab-${o}`, "data-task": o, "aria-controls": h.id };
+    t.append(s("button", { ...u, text: l.name, on: { click: () => i(o) } })), a.append(h);
+  }
+  B(t, (o) => i(o.dataset.task ?? ""));
+  const r = () => location.hash.slice(1);
+  addEventListener("hashchange", () => n.has(r()) && i(r()));
+  const c = n.has(r()) ? r() : n.keys().next().value;
+  c !== void 0 && i(c), a.removeAttribute("aria-busy");
+}
 try {
-  begin((await get("models")).models);
-} catch (error) {
-  document.getElementById("main").replaceChildren(fault(error));
+  ht((await R("models")).models);
+} catch (e) {
+  T("main").replaceChildren(y(e));
 }

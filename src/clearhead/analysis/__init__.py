@@ -1,0 +1,1 @@
+"""Analyses over a corpus: head statistics and prediction errors."""

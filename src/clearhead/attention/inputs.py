@@ -1,0 +1,92 @@
+"""Inputs: everything one attention needs, in one record. Kernels compute it; `look` stores it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from clearhead.attention.biases import Bias
+from clearhead.attention.layout import Layout
+from clearhead.attention.masks import Mask
+from clearhead.attention.scores import Score
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionInputs:
+    """Projected queries, keys and values with their layouts, and the parts that define the weights.
+
+    Query head h reads key head h // (H // G): with G < H this is grouped-query attention.
+    """
+
+    q: Tensor  # (N, H, K), prepared by the score
+    k: Tensor  # (M, G, K), prepared by the score
+    v: Tensor  # (M, G, V)
+    layout_q: Layout
+    layout_k: Layout
+    mask: Mask
+    score: Score
+    bias: Bias | None = None
+
+    @property
+    def scale(self) -> float | None:
+        """The factor on q·k, or None where the score is not a dot product."""
+        return self.score.scale(self.q.shape[2])
+
+    @property
+    def num_heads(self) -> int:
+        return self.q.shape[1]
+
+    @property
+    def repeats(self) -> int:
+        """The number of query heads per key head."""
+        return self.q.shape[1] // max(self.k.shape[1], 1)
+
+    @property
+    def needs_grad(self) -> bool:
+        """True if gradients of these inputs will be computed."""
+        if not torch.is_grad_enabled():
+            return False
+        tensors = [self.q, self.k, self.v, *self.score.parameters(), *bias_tensors(self.bias)]
+        return any(t.requires_grad for t in tensors)
+
+    def detached(self) -> AttentionInputs:
+        """The same inputs outside the autograd graph: shared memory, no copy."""
+        return replace(self, q=self.q.detach(), k=self.k.detach(), v=self.v.detach())
+
+    def zeros_with_grad(self, count: int) -> Tensor:
+        """Zeros (count, H, V) that belong to the autograd graph, so that an empty batch runs backward too."""
+        tensors = (self.q, self.k, self.v, *self.score.parameters(), *bias_tensors(self.bias))
+        tie = sum((t.reshape(-1)[:0].sum() for t in tensors), start=self.q.new_zeros(()))
+        return tie.expand(count, self.num_heads, self.v.shape[2])
+
+    def check(self) -> AttentionInputs:
+        """Raise a ValueError for shapes that do not match; returns itself."""
+        q, k, v = tuple(self.q.shape), tuple(self.k.shape), tuple(self.v.shape)
+        if not len(q) == len(k) == len(v) == 3:
+            raise ValueError(f"queries, keys and values are (tokens, heads, width); got {q}, {k}, {v}")
+        if k[:2] != v[:2] or q[2] != k[2]:
+            raise ValueError(
+                f"queries {q}, keys {k} and values {v} do not match: keys and values must have equal tokens and heads, "
+                "queries and keys equal widths"
+            )
+        if q[1] % max(k[1], 1):
+            raise ValueError(f"{q[1]} query heads are not a multiple of {k[1]} key heads")
+        for x, layout, what in ((q, self.layout_q, "queries"), (k, self.layout_k, "keys")):
+            if x[0] != layout.num_tokens:
+                raise ValueError(f"{x[0]} {what} but their layout has {layout.num_tokens} tokens")
+        if self.layout_q.num_sequences != self.layout_k.num_sequences:
+            raise ValueError(
+                f"queries come in {self.layout_q.num_sequences} sequences and keys in "
+                f"{self.layout_k.num_sequences}: sequence i attends to sequence i, so the counts must be equal"
+            )
+        return self
+
+
+def bias_tensors(bias: Bias | None) -> list[Tensor]:
+    """The tensors of a bias."""
+    if bias is None:
+        return []
+    tensors = getattr(bias, "__dict__", {}).values()
+    return [t for t in tensors if isinstance(t, Tensor)]

@@ -1,0 +1,38 @@
+"""Options that several commands share, and choices that help texts list.
+
+The choices repeat names of modules that import torch: `clearhead COMMAND --help` must not. A test compares them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+TASK_NAMES = (
+    "translate", "language_model", "dialogue", "masked_lm", "replaced_tokens", "classify", "pair", "tag", "qa",
+)  # fmt: skip
+TEMPLATE_NAMES = ("bert", "albert", "roberta", "bart", "xlm-roberta", "gpt2", "llama", "t5", "marian")
+TOKENIZER_KINDS = ("wordpiece", "bpe", "unigram")
+EMBED_BATCH_TOKENS = 8192
+
+ModelArgument = Annotated[str, typer.Argument(help="Model folder, or model name on the Hugging Face hub.")]
+TaskModelArgument = Annotated[
+    str, typer.Argument(help="Folder of a trained classifier, tagger or question-answering model.")
+]
+LabeledFileArgument = Annotated[Path, typer.Argument(help="Labeled rows, in any format that can be trained on.")]
+RecipeArgument = Annotated[Path, typer.Argument(help="Recipe, a YAML file. `clearhead new` writes one.")]
+
+ColumnOption = Annotated[
+    list[str] | None, typer.Option(help="Column to read for a field, e.g. --column text=review. Repeatable.")
+]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", help="Override a recipe setting, e.g. --set train.steps=100. Repeatable.")
+]
+DtypeOption = Annotated[str, typer.Option(help="float32, bfloat16 or auto (bfloat16 if this machine computes in it).")]
+DeviceOption = Annotated[str, typer.Option(help="PyTorch device: cpu, cuda, cuda:1, mps.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+JsonLinesOption = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
+TopKOption = Annotated[int | None, typer.Option(min=0, help="Sample from the k most likely tokens; 0: from all.")]
+SeedOption = Annotated[int | None, typer.Option(min=0, help="Random seed. The same seed gives the same text.")]

@@ -1,0 +1,50 @@
+"""Rows of a file as the input of a trained task model: which column is which field."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from clearhead.data import Rows, columns_of, read_rows
+from clearhead.data.spans import is_span_file
+from clearhead.hub.folder import LoadedModel
+from clearhead.tasks.labels import COLUMNS
+
+INPUTS = {"classify": ("text",), "pair": ("text", "second"), "tag": ("words",), "qa": ("question", "context")}
+
+
+def rows_for(task: Any, loaded: LoadedModel, file: Path, columns: dict[str, str], *, labeled: bool) -> Rows:
+    """Return the rows of a file; a field's column is the given one, else that of training, else the field's name."""
+    trained = loaded.metadata.get("recipe", {}).get("data", {}).get("train", {})
+    fields = list(INPUTS[task.spec.name])
+    if labeled:
+        column_set = next((c for c in task.spec.column_sets if set(c) <= set(trained)), task.spec.column_sets[0])
+        fields += [name for name in column_set if name not in fields]
+        if task.spec.name in ("classify", "pair"):
+            fields = [*INPUTS[task.spec.name], next(n for n, kind in COLUMNS.items() if kind == task.labels.kind)]
+    if task.spec.name == "tag" and labeled and not columns and is_span_file(file):
+        return read_rows(file, {"words": "spans", "tags": "spans"})
+    available = columns_of(file)
+    result: dict[str, str] = {}
+    for name in fields:
+        column = columns.get(name) or (trained.get(name) if trained.get(name) in available else name)
+        if column == "words" not in available and "text" in available and not labeled:
+            column = "text"  # a tagger splits text into words itself
+        if column not in available:
+            raise ValueError(
+                f"{file} has no column {column!r} for the field {name!r}; its columns are {', '.join(available)}: "
+                f"name one with --column {name}=NAME"
+            )
+        result[name] = column
+    return read_rows(file, result)
+
+
+def parse_columns(options: list[str] | None) -> dict[str, str]:
+    """Parse --column options: ["text=review"] becomes {"text": "review"}."""
+    columns: dict[str, str] = {}
+    for option in options or []:
+        field, equals, column = option.partition("=")
+        if not equals:
+            raise ValueError(f"--column {option} has no '=': write it as --column text=NAME")
+        columns[field] = column
+    return columns

@@ -1,0 +1,213 @@
+"""Corpus preparation: from a folder of documents to shards, in stages of tasks that run in parallel.
+
+Tasks and their output depend on the files alone: the bytes are the same for any number of workers, locally, on Slurm or
+on Ray, and after any interruption. A stage starts when the previous one is complete.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from clearhead.data.prepare import dedup
+from clearhead.data.prepare.dedup import PrepareStage
+from clearhead.data.prepare.documents import TASK_BYTES, Split, files_of, tasks_of
+from clearhead.data.prepare.executors import Executor, dropped_of, run_stage
+from clearhead.data.prepare.steps import (
+    PackTokens,
+    ReadDocuments,
+    ReadFiltered,
+    SilenceDatatrove,
+    WriteDocuments,
+    regex_word_tokenizer,
+)
+from clearhead.data.shards import SIZES
+from clearhead.files import new_folder, sha256, write_atomic, write_manifest
+from clearhead.text import Tokenizer
+
+QUALITY = ("gopher", "repetition", "fineweb", "c4")
+"""Quality filters of datatrove, named by the rules they apply."""
+DEDUP = ("none", "exact", "minhash")
+
+
+@dataclass(frozen=True)
+class PrepareConfig:
+    """Settings of corpus preparation."""
+
+    tokenizer: str  # folder of the tokenizer
+    block: int = 512  # maximum tokens of a block
+    split: Split = "file"
+    column: str = "text"  # text column of JSON lines and Parquet
+    language: str = "en"  # language of the sentence splitter
+    quality: tuple[str, ...] = ()
+    dedup: str = "exact"
+    task_bytes: int = TASK_BYTES
+
+    def __post_init__(self) -> None:
+        for name in self.quality:
+            if name not in QUALITY:
+                raise ValueError(f"there is no quality filter {name!r}: choose {', '.join(QUALITY)}")
+        if self.dedup not in DEDUP:
+            raise ValueError(f"dedup {self.dedup!r}: choose {', '.join(DEDUP)}")
+        if not 8 <= self.block <= 2**20:
+            raise ValueError(f"blocks of {self.block} tokens: choose 8 to {2**20:,}")
+
+
+@dataclass(frozen=True)
+class PrepareSummary:
+    """Counts of a prepared corpus: every document that was read is kept or dropped for a reason."""
+
+    files: int
+    read: int
+    quarantined: int
+    dropped: dict[str, int]
+    documents: int
+    sentences: int
+    tokens: int
+    blocks: int
+    shards: int
+
+
+def prepare(
+    corpus: Path,
+    target: Path,
+    settings: PrepareConfig,
+    *,
+    on: Executor = "local",
+    workers: int = 1,
+    on_progress: Callable[[str, int, int], object] = lambda stage, done, tasks: None,
+) -> PrepareSummary:
+    """Create a folder of shards, or resume an interrupted run; `on_progress` receives (stage, tasks done, tasks)."""
+    corpus, target = corpus.absolute(), target.absolute()  # a worker may have another working directory
+    settings = replace(settings, tokenizer=str(Path(settings.tokenizer).absolute()))
+    tokenizer = Tokenizer.load(settings.tokenizer)
+    files = files_of(corpus)
+    runs = tasks_of(files, settings.task_bytes)
+    work = target.with_name(f"{target.name}.work")
+    if target.exists():
+        raise ValueError(f"{target} already exists: choose another folder or delete it")
+    _claim(work, corpus, settings, runs)
+    SilenceDatatrove()  # before datatrove is imported
+    for stage in stages(corpus, work, settings, runs):
+        run_stage(stage, work / "logs" / stage.name, on=on, workers=workers, on_progress=on_progress)
+    summary = _summary(work, settings, runs)
+    _finish(work, target, settings, tokenizer, runs, summary)
+    return summary
+
+
+def stages(corpus: Path, work: Path, settings: PrepareConfig, runs: list[list[Path]]) -> list[PrepareStage]:
+    """Return the stages: read and filter, find duplicates, pack into shards."""
+    tasks = len(runs)
+    names = tuple(tuple(str(path) for path in run) for run in runs)
+    filtered, shards = str(work / "filtered"), work / "shards"
+    quarantine = work / "quarantine"
+    for folder in (shards, quarantine):
+        folder.mkdir(parents=True, exist_ok=True)
+    result = [
+        PrepareStage("read", tasks, lambda: [
+            ReadDocuments(str(corpus), names, str(quarantine), settings.split, settings.column),
+            *_filters(settings),
+            WriteDocuments(filtered),
+        ])
+    ]  # fmt: skip
+    dedup_steps: Callable[[], list[Any]] = list
+    if settings.dedup != "none":
+        result += dedup.exact_stages(work, tasks, lambda: [ReadFiltered(filtered)])
+        dedup_steps = lambda: [dedup.exact_filter(work)]  # noqa: E731
+    if settings.dedup == "minhash":
+        exact = dedup_steps
+        result += dedup.minhash_stages(work, tasks, settings.language, lambda: [ReadFiltered(filtered), *exact()])
+        dedup_steps = lambda: [*exact(), dedup.minhash_filter(work)]  # noqa: E731
+    final_steps = dedup_steps
+    result.append(
+        PrepareStage("pack", tasks, lambda: [
+            ReadFiltered(filtered), *final_steps(),
+            PackTokens(str(shards), settings.tokenizer, settings.block, settings.language),
+        ])
+    )  # fmt: skip
+    return result
+
+
+def _filters(settings: PrepareConfig) -> list[Any]:
+    """Return datatrove's quality filters with our word tokenizer."""
+    from datatrove.pipeline.filters import (
+        C4QualityFilter,
+        FineWebQualityFilter,
+        GopherQualityFilter,
+        GopherRepetitionFilter,
+    )
+
+    filters = {
+        "gopher": GopherQualityFilter, "repetition": GopherRepetitionFilter, "fineweb": FineWebQualityFilter,
+        "c4": C4QualityFilter,
+    }  # fmt: skip
+    return [filters[name](language=regex_word_tokenizer(settings.language)) for name in settings.quality]
+
+
+def _claim(work: Path, corpus: Path, settings: PrepareConfig, runs: list[list[Path]]) -> None:
+    """Bind the work folder to this corpus and these settings; refuse one of another corpus or settings."""
+    listed = [[(str(path), path.lstat().st_size) for path in run] for run in runs]
+    content = json.dumps({"corpus": str(corpus.resolve()), "settings": asdict(settings), "files": listed}, indent=1)
+    path = work / "recipe.json"
+    if path.exists() and path.read_text(encoding="utf-8") != content:
+        raise ValueError(f"{work} was created from a different corpus or settings: delete it to start again")
+    work.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        write_atomic(path, content)
+
+
+def _summary(work: Path, settings: PrepareConfig, runs: list[list[Path]]) -> PrepareSummary:
+    dropped: Counter[str] = Counter()
+    for path in sorted((work / "logs" / "read" / "stats").glob("*.json")):
+        dropped.update(dropped_of(json.loads(path.read_text(encoding="utf-8"))))
+    read, kept = (_count(work / name) for name in ("quarantine", "filtered"))
+    quarantined = sum(path.read_bytes().count(b"\n") for path in (work / "quarantine").glob("*.jsonl"))
+    shards = [json.loads(p.read_text(encoding="utf-8")) for p in sorted((work / "shards").glob("*.json"))]
+    sums = {name: sum(shard[name] for shard in shards) for name in ("documents", "blocks", "tokens", "sentences")}
+    duplicates = kept - sums["documents"]
+    if duplicates:
+        dropped[f"duplicate ({settings.dedup})"] = duplicates
+    if read != sums["documents"] + dropped.total():
+        raise ValueError(f"{read:,} documents were read, but {sums['documents'] + dropped.total():,} are accounted for")
+    return PrepareSummary(
+        sum(map(len, runs)), read, quarantined, dict(sorted(dropped.items())), shards=len(runs), **sums
+    )
+
+
+def _count(folder: Path) -> int:
+    """Return the number of documents of all tasks of a step."""
+    return sum(int(path.read_text()) for path in folder.glob("*.count"))
+
+
+def _finish(
+    work: Path,
+    target: Path,
+    settings: PrepareConfig,
+    tokenizer: Tokenizer,
+    runs: list[list[Path]],
+    summary: PrepareSummary,
+) -> None:
+    """Write the final folder: shards, places, quarantine, and a manifest with the settings."""
+    with new_folder(target) as new:
+        blocks: list[tuple[str, int]] = []
+        for path in sorted((work / "shards").glob("*.array_record")):
+            counts = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+            blocks.append((path.name, counts["blocks"]))
+            for name in (path.name, path.with_suffix(SIZES).name, path.with_suffix(".places.gz").name):
+                shutil.copyfile(work / "shards" / name, new / name)
+        unreadable = "".join(p.read_text(encoding="utf-8") for p in sorted((work / "quarantine").glob("*.jsonl")))
+        (new / "quarantine.jsonl").write_text(unreadable, encoding="utf-8")
+        hashes = (f"{sha256(path)}  {path.name}\n" for run in runs for path in run if path.is_file())
+        (new / "sources.sha256").write_text("".join(hashes), encoding="utf-8")
+        tokenizer.save(new / "tokenizer")
+        steps = {name: value for name, value in asdict(settings).items() if name != "tokenizer"}
+        write_manifest(new, {
+            "blocks": blocks, "block": settings.block, "tokenizer": tokenizer.fingerprint(), "steps": steps,
+            "summary": asdict(summary), "vocab_size": tokenizer.vocab_size,
+        })  # fmt: skip
+    shutil.rmtree(work)

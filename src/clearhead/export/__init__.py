@@ -1,0 +1,1 @@
+"""Export to other runtimes: ONNX, torchao int8, CTranslate2, and a comparison with the original."""

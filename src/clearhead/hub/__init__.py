@@ -1,0 +1,1 @@
+"""Model folders in the Hugging Face layout: opening, saving, converting, LoRA adapters."""

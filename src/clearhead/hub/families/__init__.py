@@ -1,0 +1,28 @@
+"""Model families, one mapping per file: Hugging Face families, and clearhead's own."""
+
+from clearhead.hub.families.albert import ALBERT
+from clearhead.hub.families.bart import BART
+from clearhead.hub.families.bert import BERT
+from clearhead.hub.families.distilbert import DISTILBERT
+from clearhead.hub.families.electra import ELECTRA
+from clearhead.hub.families.gpt2 import GPT2
+from clearhead.hub.families.llama import LLAMA, MISTRAL, QWEN2, QWEN3
+from clearhead.hub.families.marian import MARIAN
+from clearhead.hub.families.modernbert import MODERNBERT
+from clearhead.hub.families.recurrent import RECURRENT
+from clearhead.hub.families.roberta import ROBERTA, XLM_ROBERTA
+from clearhead.hub.families.t5 import T5
+from clearhead.hub.families.vit import VIT
+from clearhead.hub.mapping import Family
+
+FAMILIES: dict[str, Family] = {
+    family.model_type: family
+    for family in (
+        BERT, ROBERTA, XLM_ROBERTA, ALBERT, ELECTRA, DISTILBERT, MODERNBERT,
+        GPT2, LLAMA, MISTRAL, QWEN2, QWEN3, MARIAN, BART, T5, VIT,
+    )
+}  # fmt: skip
+
+OWN: dict[str, Family] = {RECURRENT.model_type: RECURRENT}
+
+__all__ = ["FAMILIES", "OWN", "Family"]

@@ -1,0 +1,1 @@
+"""Attention capture and head ablation on live `transformers` models."""

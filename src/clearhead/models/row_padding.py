@@ -1,0 +1,66 @@
+"""Row padding: rounds the number of tokens of a batch up, so that matrix shapes repeat.
+
+On a CPU, oneDNN compiles a kernel for every new shape of a product, which takes several times as long as the product
+itself. Ragged batches have a new number of tokens each time; rounded up, nearly every shape has occurred before. The
+padding rows are sequences of zeros of their own, which attend to no other sequence; they are cut off at the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from clearhead.attention import Causal, Full, Layout, Window
+from clearhead.attention.hooks import is_observed
+from clearhead.layers import BlockContext
+
+MAX_PADDING_RATIO = 16  # at most 1 / 16 of the rows is added
+MIN_UNIT, MAX_UNIT = 16, 256  # the number of rows is rounded up to a multiple in this range
+PADDING_LENGTH = 16  # rows of one padding sequence
+
+
+def pad_tokens(stack: nn.Module, x: Tensor, context: BlockContext) -> tuple[Tensor, BlockContext]:
+    """Returns the tokens (N, D) and memory (M, D) followed by padding rows, where that is faster."""
+    if torch.compiler.is_compiling() or not _is_worthwhile(x, context):
+        return x, context
+    memory, layout_k = context.memory, context.memory_layout
+    more_q, more_k = missing_rows(len(x)), 0 if memory is None else missing_rows(len(memory))
+    if not (more_q or more_k) or is_observed(stack, recursive=True):
+        return x, context
+    count = -(-max(more_q, more_k) // PADDING_LENGTH)
+    context = replace(context, layout=_extend_layout(context.layout, more_q, count))
+    if memory is not None and layout_k is not None:
+        context = replace(context, memory=pad_rows(memory), memory_layout=_extend_layout(layout_k, more_k, count))
+    return pad_rows(x), context
+
+
+def pad_rows(x: Tensor, rows: int | None = None) -> Tensor:
+    """Pads x (R, D) with zero rows to `rows`, by default to the next round number."""
+    missing = missing_rows(len(x)) if rows is None else rows - len(x)
+    return F.pad(x, (0, 0, 0, missing)) if missing else x
+
+
+def missing_rows(tokens: int) -> int:
+    """Returns the number of padding rows up to the next round number."""
+    unit = min(MAX_UNIT, max(MIN_UNIT, 2 ** (tokens // MAX_PADDING_RATIO).bit_length() // 2))
+    return -tokens % unit
+
+
+def _is_worthwhile(x: Tensor, context: BlockContext) -> bool:
+    """Returns whether oneDNN computes the products and the mask applies to any number of sequences."""
+    if x.device.type != "cpu" or context.cache is not None or not len(x):
+        return False
+    onednn = not torch.is_grad_enabled() or torch.is_autocast_enabled("cpu") or x.dtype == torch.bfloat16
+    return onednn and context.memory_cache is None and isinstance(context.mask, (Full, Causal, Window))
+
+
+def _extend_layout(layout: Layout, tokens: int, sequences: int) -> Layout:
+    """Returns the layout with `sequences` more sequences, which share `tokens`; the first ones are full."""
+    sizes = (
+        *layout.host_lengths,
+        *(min(PADDING_LENGTH, max(0, tokens - PADDING_LENGTH * i)) for i in range(sequences)),
+    )
+    return Layout.from_lengths(sizes, (*layout.host_starts, *(0,) * sequences), layout.device)

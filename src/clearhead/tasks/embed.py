@@ -1,0 +1,99 @@
+"""Text embedding: one vector per text, in order, in batches of a token budget without padding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import torch
+from torch import Tensor
+
+from clearhead.attention import Layout
+from clearhead.hub.sentence import SentenceConfig
+from clearhead.layers import POOLINGS
+from clearhead.models.model import Model
+from clearhead.text import TokenBatch, Tokenizer
+
+BUDGET = 8192  # tokens per batch: enough to keep the matrix units busy
+CHUNK = 512  # texts tokenized at a time
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddedBatch:
+    """The vectors of the next texts, and their lengths."""
+
+    vectors: Tensor  # (n, D), float32 on the CPU
+    sizes: tuple[int, ...]  # (n,) tokens read of each text
+    had: tuple[int, ...]  # (n,) tokens of each text before truncation
+
+    @property
+    def num_tokens(self) -> int:
+        """The number of tokens read."""
+        return sum(self.sizes)
+
+    @property
+    def cut(self) -> tuple[bool, ...]:
+        """Whether each text was truncated."""
+        return tuple(had > size for had, size in zip(self.had, self.sizes, strict=True))
+
+    @property
+    def num_cut(self) -> int:
+        """The number of truncated texts."""
+        return sum(self.cut)
+
+    @property
+    def longest(self) -> int:
+        """The original tokens of the longest truncated text; 0 where none was truncated."""
+        return max((had for had, cut in zip(self.had, self.cut, strict=True) if cut), default=0)
+
+
+def embed_texts(
+    model: Model, tokenizer: Tokenizer, texts: Iterable[str], config: SentenceConfig, *, budget: int = BUDGET
+) -> Iterator[EmbeddedBatch]:
+    """Yield the vectors of texts batch by batch; one batch is in memory at a time."""
+    if config.pool not in POOLINGS:
+        raise ValueError(f"there is no pooling {config.pool!r}: choose {', '.join(POOLINGS)}")
+    if budget < 1:
+        raise ValueError(f"a budget of {budget} tokens: give at least 1")
+    remaining = iter(texts)
+    while block := list(islice(remaining, CHUNK)):
+        for at, text in enumerate(block):
+            if not isinstance(text, str):
+                raise TypeError(f"text {at} is {type(text).__name__}, not a string")
+        prompted = [config.prompt + text for text in block] if config.prompt else block
+        tokens = tokenizer(prompted, max_len=config.max_len, offsets=False)
+        had = {cut.text: cut.original_tokens for cut in tokens.truncations}
+        done = 0
+        for count in batches(tokens.layout.host_lengths, budget):
+            sizes = tuple(tokens.layout.host_lengths[done : done + count])
+            original = tuple(had.get(done + i, size) for i, size in enumerate(sizes))
+            yield EmbeddedBatch(_vectors(model, tokens, done, count, config), sizes, original)
+            done += count
+
+
+def batches(sizes: Iterable[int], budget: int) -> Iterator[int]:
+    """Yield the number of sequences of each batch: as many as fit the budget, at least one."""
+    count = total = 0
+    for size in sizes:
+        if count and total + size > budget:
+            yield count
+            count = total = 0
+        count, total = count + 1, total + size
+    if count:
+        yield count
+
+
+@torch.inference_mode()
+def _vectors(model: Model, tokens: TokenBatch, first: int, count: int, config: SentenceConfig) -> Tensor:
+    offsets = tokens.layout.offsets
+    rows = slice(int(offsets[first]), int(offsets[first + count]))
+    device = next(iter(model.parameters())).device
+    layout = Layout.from_lengths(tokens.layout.host_lengths[first : first + count]).to(device)
+    stack = model.decoder if model.encoder is None else model.encoder
+    assert stack is not None
+    ids = tokens.ids[rows].to(device)
+    marked = tokens.segments[rows]
+    segments = marked.to(device) if bool(marked.any()) else None  # None means segment 0 everywhere, and is cheaper
+    pooled = POOLINGS[config.pool](stack(ids, layout, segments=segments), layout).float()
+    return (torch.nn.functional.normalize(pooled, dim=1) if config.normalize else pooled).cpu()

@@ -1,0 +1,169 @@
+"""Model configurations from the `model` section of a recipe: a preset and its overrides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+from clearhead.hub.families import FAMILIES
+from clearhead.layers.recurrent import NETS
+from clearhead.models import PRESETS, HeadConfig, ModelConfig, TransformerConfig
+from clearhead.models.heads import POOLS, HeadKind
+from clearhead.models.recurrent import RecurrentConfig
+from clearhead.tasks.task import did_you_mean
+from clearhead.text import Tokenizer
+
+KINDS = ("transformer", "llama", *NETS)
+
+# Fixed settings of Marian, BERT, GPT-2 and Llama: a model is saved as one of them, and `transformers` opens it.
+MARIAN = {"positions": "sinusoidal_concat", "scale_embeddings": True}
+BERT = {"positions": "learned", "embedding_norm": True, "num_segments": 2}
+SEGMENTS = {"roberta": 1, "bert": 2, "albert": 2, "electra": 2}
+ENCODERS: dict[str, dict[str, Any]] = {
+    name: {"positions": "learned", "embedding_norm": True, "num_segments": count} for name, count in SEGMENTS.items()
+}
+TEMPLATE = {name: "bert" if name == "electra" else name for name in ENCODERS}  # of the tokenizer that is trained
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "albert": {"embedding_width": 128, "num_groups": 1, "activation": "gelu_tanh"},
+    "electra": {"embedding_width": 128},
+}
+GPT2 = {"positions": "learned", "norm_first": True, "activation": "gelu_tanh"}
+LLAMA = {
+    "positions": "rotary", "norm": "rms", "norm_first": True, "activation": "silu", "gated": True, "bias": False,
+    "attention_bias": False,
+}  # fmt: skip
+
+
+def encoder_decoder(settings: Mapping[str, Any], vocab_size: int, max_len: int) -> ModelConfig:
+    """Return an encoder-decoder that shares one embedding with the output (Vaswani et al. 2017).
+
+    A recurrent encoder is bidirectional by default, with additive attention in the decoder (Bahdanau et al. 2015).
+    """
+    if settings.get("kind") == "llama":
+        raise ValueError("model.kind is 'llama', which is a language model: choose transformer, gru or lstm")
+    if is_recurrent(settings):
+        both = _recurrent({"bidirectional": True, "attention": "additive", **settings}, vocab_size)
+        encoder = replace(both, attention="none", input_feeding=False)
+        decoder = replace(both, bidirectional=False)
+    else:
+        encoder = decoder = _transformer(settings, {**MARIAN, "vocab_size": vocab_size, "max_len": max_len})
+    head = HeadConfig(kind="vocabulary", width=decoder.width, vocab_size=vocab_size)
+    return ModelConfig(encoder=encoder, decoder=decoder, head=head)
+
+
+def encoder_only(
+    settings: Mapping[str, Any], vocab_size: int, max_len: int, head: HeadKind, labels: tuple[str, ...]
+) -> ModelConfig:
+    """Return an encoder with a labelling head: BERT, or a bidirectional recurrent network."""
+    stack_settings = {name: value for name, value in settings.items() if name != "pool"}
+    pool = check_pool(settings.get("pool", "ends" if is_recurrent(settings) else "first"), head)
+    if settings.get("kind") == "llama":
+        raise ValueError("model.kind is 'llama', which generates text: choose transformer, gru or lstm")
+    if is_recurrent(settings):
+        stack: TransformerConfig | RecurrentConfig = _recurrent({"bidirectional": True, **stack_settings}, vocab_size)
+    else:
+        stack = _transformer(stack_settings, {**BERT, "vocab_size": vocab_size, "max_len": max_len})
+    config = ModelConfig(encoder=stack)
+    head_config = HeadConfig(
+        kind=head,
+        width=config.output_width,
+        labels=labels,
+        pool=pool,
+        pooler=head == "sequence" and pool == "first" and not is_recurrent(settings),
+        dropout=0.0 if head == "span" else stack.dropout,
+    )
+    return replace(config, head=head_config)
+
+
+def encoder_of_words(settings: Mapping[str, Any], tokenizer: Tokenizer, max_len: int, head: HeadKind) -> ModelConfig:
+    """Return an encoder for pre-training: BERT or a BERT variant, by `family`."""
+    name = settings.get("family", "bert")
+    if name not in ENCODERS:
+        raise ValueError(f"model.family is {name!r}: {did_you_mean(str(name), ENCODERS)}")
+    if is_recurrent(settings) or settings.get("kind") == "llama":
+        raise ValueError(f"model.kind is {settings['kind']!r}: pre-training an encoder requires a transformer")
+    own = {**DEFAULTS.get(name, {}), **{key: value for key, value in settings.items() if key != "family"}}
+    given = {**ENCODERS[name], "vocab_size": tokenizer.vocab_size, "max_len": max_len}
+    if name == "roberta":
+        given["position_offset"] = (tokenizer.pad_id or 0) + 1  # RoBERTa's positions start after the padding id
+    stack = _transformer({"activation": "gelu", "norm_eps": 1e-12, **own}, given)
+    if name == "electra" and stack.embedding_width == stack.width:
+        stack = replace(stack, embedding_width=None)  # no projection
+    family = FAMILIES[name]
+    hf_config = family.write(ModelConfig(encoder=stack), family.architecture({}))
+    return replace(family.read(hf_config, family.architecture({}, head)), encoder=stack)
+
+
+def generator_config(config: ModelConfig) -> ModelConfig:
+    """Return ELECTRA's generator: as deep as the model, a quarter as wide, with shared embeddings."""
+    stack = config.encoder
+    assert isinstance(stack, TransformerConfig)
+    heads = max(1, stack.num_heads // 4)
+    width = max(heads, stack.width // 4 // heads * heads)
+    table = stack.embedding_width or stack.width
+    small = replace(
+        stack, width=width, num_heads=heads, ffn_dim=max(1, stack.ffn_dim // 4),
+        embedding_width=None if table == width else table,
+    )  # fmt: skip
+    family = FAMILIES["electra"]
+    words = family.architecture({}, "vocabulary")
+    return replace(family.read(family.write(ModelConfig(encoder=small), family.architecture({})), words), encoder=small)
+
+
+def check_pool(pool: Any, head: HeadKind) -> str:
+    """Return a pooling by name; raises ValueError where it is unknown or does not fit the head."""
+    if pool not in POOLS:
+        raise ValueError(f"model.pool is {pool!r}: {did_you_mean(str(pool), POOLS)}")
+    if head != "sequence" and pool not in ("first", "ends"):
+        raise ValueError(f"model.pool is {pool!r}: this task labels the parts of a text, and is not pooled; remove it")
+    return pool
+
+
+def decoder_only(settings: Mapping[str, Any], vocab_size: int, max_len: int) -> ModelConfig:
+    """Return a decoder for language modelling: GPT-2 by default, Llama for long texts, or a recurrent network."""
+    if is_recurrent(settings):
+        stack = _recurrent(settings, vocab_size)
+    elif settings.get("kind") == "llama":
+        stack = _transformer({"dropout": 0.0, **settings}, {**LLAMA, "vocab_size": vocab_size, "max_len": max_len})
+        if stack.dropout:
+            raise ValueError("model.dropout: Llama's config.json has no dropout: set it to 0")
+    else:
+        stack = _transformer(settings, {**GPT2, "vocab_size": vocab_size, "max_len": max_len})
+        if stack.embedding_dropout is None:  # GPT-2's config.json has its own value
+            stack = replace(stack, embedding_dropout=stack.dropout)
+    head = HeadConfig(kind="vocabulary", width=stack.width, vocab_size=vocab_size, bias=False)
+    return ModelConfig(decoder=stack, head=head)
+
+
+def is_recurrent(settings: Mapping[str, Any]) -> bool:
+    """Return whether these settings are for a recurrent network."""
+    kind = settings.get("kind", "transformer")
+    if kind not in KINDS:
+        raise ValueError(f"model.kind is {kind!r}: {did_you_mean(str(kind), KINDS)}")
+    return kind in NETS
+
+
+def _transformer(settings: Mapping[str, Any], given: Mapping[str, Any]) -> TransformerConfig:
+    size = settings.get("size", "small")
+    if size not in PRESETS:
+        raise ValueError(f"model.size is {size!r}: {did_you_mean(str(size), PRESETS)}")
+    names = [f.name for f in fields(TransformerConfig)]
+    _check(settings, [*names, "kind", "size"], given)
+    preset = {name: getattr(PRESETS[size], name) for name in names}
+    own = {key: value for key, value in settings.items() if key not in ("kind", "size")}
+    return TransformerConfig(**{**preset, **given, **own})
+
+
+def _recurrent(settings: Mapping[str, Any], vocab_size: int) -> RecurrentConfig:
+    _check(settings, [f.name for f in fields(RecurrentConfig)], {"vocab_size": vocab_size})
+    sizes: dict[str, Any] = {"width": 256, "hidden_size": 256, **settings, "vocab_size": vocab_size}
+    return RecurrentConfig(**sizes)
+
+
+def _check(settings: Mapping[str, Any], names: Iterable[str], given: Mapping[str, Any]) -> None:
+    for key in settings:
+        if key in given:
+            raise ValueError(f"model.{key} follows from the rest of the recipe: remove it")
+        if key not in names:
+            raise ValueError(f"model.{key}: {did_you_mean(key, names)}")

@@ -1,0 +1,35 @@
+"""The task that a model folder answers: classification, tagging or question answering."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clearhead.hub.folder import LoadedModel
+from clearhead.tasks.classify import Classify, Pair
+from clearhead.tasks.qa import QuestionAnswering
+from clearhead.tasks.tag import Tag
+from clearhead.tasks.task import Answering
+
+AnswerTask = Answering[Any, Any]
+TASK_BY_HEAD = {"sequence": "classify", "token": "tag", "span": "qa"}  # for folders whose manifest names no task
+ANSWER_TASKS: dict[str, type[AnswerTask]] = {
+    "classify": Classify, "pair": Pair, "tag": Tag, "qa": QuestionAnswering,
+}  # fmt: skip
+
+
+def answer_task_name(loaded: LoadedModel) -> str | None:
+    """Return the name of the task that a folder answers; None where it does something else."""
+    head = loaded.config.head
+    name = loaded.metadata.get("task") or TASK_BY_HEAD.get("" if head is None else head.kind)
+    return name if name in ANSWER_TASKS else None
+
+
+def task_of(loaded: LoadedModel) -> AnswerTask:
+    """Return the task that a folder answers."""
+    name = answer_task_name(loaded)
+    if name is None:
+        raise ValueError(
+            f"{loaded.architecture} does not classify, tag or answer questions: `clearhead new classify --data FILE` "
+            "starts a model that does"
+        )
+    return ANSWER_TASKS[name].from_model(loaded)

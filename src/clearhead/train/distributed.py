@@ -1,0 +1,72 @@
+"""The processes of one run. A run in a single process has one rank and takes the same code path."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Distributed:
+    """The rank of this process and the number of processes."""
+
+    rank: int = 0
+    size: int = 1
+    patient: dist.ProcessGroup | None = None  # all ranks, with a long timeout; None: the default group
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this is rank 0, which writes what is written once."""
+        return self.rank == 0
+
+    def sum(self, values: Sequence[float]) -> list[float]:
+        """Return the numbers summed over all ranks."""
+        if self.size == 1:
+            return list(values)
+        total = torch.tensor(values, dtype=torch.float64)
+        dist.all_reduce(total)
+        return total.tolist()
+
+    def barrier(self) -> None:
+        """Wait for every rank, however long one of them works alone."""
+        if self.size > 1:
+            dist.barrier(self.patient)
+
+    def broadcast(self, value: str) -> str:
+        """Return the value of rank 0."""
+        if self.size == 1:
+            return value
+        values = [value]
+        dist.broadcast_object_list(values, group=self.patient)
+        return values[0]
+
+
+def launched() -> bool:
+    """Return whether this process was started by torchrun or a compatible launcher."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
+def own_device(name: str) -> str:
+    """Return the device of this process: with several processes on a machine, each uses the GPU of its local rank."""
+    return f"cuda:{os.environ['LOCAL_RANK']}" if launched() and name == "cuda" else name
+
+
+def full_tensor(tensor: Tensor) -> Tensor:
+    """Return a sharded tensor gathered from all ranks; other tensors unchanged."""
+    full = getattr(tensor, "full_tensor", None)
+    return tensor if full is None else full()
+
+
+def reshard(model: nn.Module) -> None:
+    """Return a sharded model to its own shards, which the optimizer holds.
+
+    After a forward pass without a backward pass FSDP2 leaves the gathered weights in place.
+    """
+    reshard = getattr(model, "reshard", None)
+    if reshard is not None:
+        reshard()

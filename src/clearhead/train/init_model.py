@@ -1,0 +1,190 @@
+"""The model that training begins with: newly initialized weights, or a pretrained base model with a new head."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from pydantic import TypeAdapter
+from torch import nn
+
+from clearhead.data.datasets import locate
+from clearhead.hub.folder import LoadedModel, open_folder, read_model_config
+from clearhead.hub.lora import LoraConfig, attach
+from clearhead.hub.model_folder import ModelFolder
+from clearhead.hub.resolve import PACKAGE, package_model
+from clearhead.models import ModelConfig, build
+from clearhead.models.model import Model
+from clearhead.tasks import Task, did_you_mean
+from clearhead.tasks.model_presets import check_pool
+from clearhead.text import Tokenizer
+from clearhead.train.recipe import Recipe
+
+BASE_MODEL_KEYS = ("base_model", "freeze", "lora", "pool")  # allowed in a `model` section with a base model
+
+M = TypeVar("M", bound=nn.Module)
+
+
+@dataclass(frozen=True, eq=False)
+class Pretrained:
+    """The base model of a fine-tuning run. Its folder is opened once for config, tokenizer and weights."""
+
+    source: ModelFolder
+    config: ModelConfig
+
+    @staticmethod
+    def from_recipe(recipe: Recipe, base: Path) -> Pretrained | None:
+        """Open the folder that `model.base_model` names; None where the model is trained from scratch."""
+        if "base_model" not in recipe.model:
+            return None
+        for name in recipe.model:
+            if name not in BASE_MODEL_KEYS:
+                raise ValueError(
+                    f"model.{name} cannot be set together with model.base_model, whose folder defines the model: "
+                    f"{did_you_mean(name, BASE_MODEL_KEYS)}"
+                )
+        source = ModelFolder.open(base_model_folder(str(recipe.model["base_model"]), base))
+        architecture = source.family.architecture(source.hf_config)
+        return Pretrained(source, read_model_config(source.family, source.hf_config, architecture))
+
+    @property
+    def folder(self) -> Path:
+        """The path of the folder."""
+        return self.source.path
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer in the folder."""
+        if self.source.tokenizer is None:
+            raise ValueError(f"{self.folder} has no tokenizer that can be read: add tokenizer.json, or vocab.txt")
+        return self.source.tokenizer
+
+    @property
+    def limit(self) -> int | None:
+        """The maximum number of tokens of its positions; None: unlimited."""
+        return self.config.stack.max_positions
+
+    @property
+    def has_segments(self) -> bool:
+        """Whether it has segment embeddings, which distinguish the texts of a pair."""
+        return getattr(self.config.stack, "num_segments", 0) > 0
+
+
+def skeleton(task: Task, recipe: Recipe, base_model: Pretrained | None) -> LoadedModel:
+    """Return what the folder of the trained model will hold, around a model on the meta device."""
+    if base_model is not None:
+        loaded = _load(task, recipe, base_model, "meta")
+        with torch.device("meta"):
+            adapt(build(loaded.config), recipe)  # refuses model.freeze or model.lora that do not fit, before training
+        return replace(loaded, metadata={})
+    config = task.config(recipe.model)
+    saved = task.save_format(config)
+    family, architecture, generation = saved.family, saved.architecture, saved.generation
+    token_ids = {name: id for name, id in generation.items() if name.endswith("_token_id")}
+    hf_config = family.write(config, architecture, token_ids)
+    files = {"generation_config.json": (json.dumps(generation, indent=2) + "\n").encode()} if generation else {}
+    with torch.device("meta"):
+        model = build(config)
+    loaded = LoadedModel(model, config, family, architecture, hf_config, task.tokenizer, files)
+    _check_saved(loaded)
+    return loaded
+
+
+def initial_model(task: Task, recipe: Recipe, base_model: Pretrained | None) -> LoadedModel:
+    """Return the model before its first step; new weights follow from the seed."""
+    torch.manual_seed(recipe.seed)
+    if base_model is None:
+        loaded = skeleton(task, recipe, None)
+        return replace(loaded, model=initialize(build(loaded.config)))
+    loaded = _load(task, recipe, base_model, "cpu")
+    adapt(loaded.model, recipe)
+    return loaded
+
+
+def _load(task: Task, recipe: Recipe, base_model: Pretrained, device: str) -> LoadedModel:
+    """Load the base model with the head of the task; on the meta device no weight is copied."""
+    kind, labels = task.head
+    pool = recipe.model.get("pool")
+    pool = None if pool is None else check_pool(pool, kind)
+    return open_folder(
+        base_model.source, head=kind, labels=labels or None, pool=pool, dtype=torch.float32, device=device
+    )
+
+
+def initialize(model: M) -> M:
+    """Initialize linear layers by Glorot and Bengio (2010), with biases of 0; embeddings keep their values."""
+    embeddings = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            if id(module.weight) not in embeddings:
+                nn.init.xavier_uniform_(module.weight)
+            if module.bias is not None:  # pyright: ignore[reportUnnecessaryComparison]
+                nn.init.zeros_(module.bias)
+    return model
+
+
+def adapt(model: Model, recipe: Recipe) -> Model:
+    """Select what is trained: all weights, the upper layers (`model.freeze`), or LoRA matrices (`model.lora`)."""
+    lora = lora_of(recipe)
+    if lora is not None:
+        if "freeze" in recipe.model:
+            raise ValueError("model.lora already freezes the base model: remove model.freeze")
+        attach(model, lora)
+    _freeze(model, recipe.model.get("freeze"))
+    return model
+
+
+def lora_of(recipe: Recipe) -> LoraConfig | None:
+    """Return the LoRA settings of a recipe, or None."""
+    values = recipe.model.get("lora")
+    if values is None:
+        return None
+    if not isinstance(values, dict):
+        raise ValueError(f"model.lora is {values!r}: write it as {{rank: 8, alpha: 16, modules: [query, value]}}")
+    names = [f.name for f in fields(LoraConfig)]
+    for name in values:
+        if name not in names:
+            raise ValueError(f"model.lora.{name}: {did_you_mean(name, names)}")
+    return TypeAdapter(LoraConfig).validate_python(values)
+
+
+def _freeze(model: Model, setting: Any) -> None:
+    """Freeze weights: "body" freezes all but the head, a number n the embeddings and the first n layers."""
+    if setting is None:
+        return
+    stack = model.encoder if model.encoder is not None else model.decoder
+    assert stack is not None
+    if setting == "body":
+        frozen: list[nn.Module] = [part for part in (model.encoder, model.decoder) if part is not None]
+    elif isinstance(setting, int) and not isinstance(setting, bool) and hasattr(stack, "blocks"):
+        blocks = list(stack.blocks)  # type: ignore[union-attr]
+        if not 0 <= setting <= len(blocks):
+            raise ValueError(f"model.freeze is {setting}: the model has {len(blocks)} layers")
+        frozen = [stack.embedding, *blocks[:setting]]
+    else:
+        raise ValueError(f"model.freeze is {setting!r}: it must be 'body' or the number of lower layers to freeze")
+    for part in frozen:
+        part.requires_grad_(False)
+
+
+def base_model_folder(name: str, base: Path) -> Path:
+    """Return the folder that `model.base_model` names: a path, or `package:NAME` for a model in a Python package."""
+    return package_model(name) if name.startswith(PACKAGE) else locate(name, base)
+
+
+def _check_saved(loaded: LoadedModel) -> None:
+    """Refuse a model that its file format cannot represent, before it is trained."""
+    hf_config = loaded.family.write(loaded.config, loaded.architecture, loaded.hf_config)
+    restored = loaded.family.read(hf_config, loaded.architecture)
+    ours, theirs = loaded.config.stack, restored.stack
+    for name in (field.name for field in fields(ours)):
+        if name == "kernel" or name.endswith("dropout"):  # settings of computation and training, not of the model
+            continue
+        if getattr(ours, name) != getattr(theirs, name):
+            raise ValueError(
+                f"model.{name} is {getattr(ours, name)!r}, but the model is saved as {loaded.family.title}, which has "
+                f"{getattr(theirs, name)!r}: remove it"
+            )

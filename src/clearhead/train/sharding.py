@@ -1,0 +1,97 @@
+"""Training in several processes: FSDP2, applied to a model from outside through its blocks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, cast
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
+from torch.utils.checkpoint import checkpoint
+
+from clearhead.models import Model
+from clearhead.train.distributed import Distributed, full_tensor, launched, reshard
+from clearhead.train.heartbeat import Heartbeat
+from clearhead.train.recipe import TrainConfig
+from clearhead.train.torch_private import is_peer_failure, rendezvous_from_env
+
+COLLECTIVE_TIMEOUT = timedelta(minutes=10)  # a collective of live ranks that takes longer never ends
+WAIT_TIMEOUT = timedelta(days=7)  # for work that one rank does while the others wait
+
+
+class PeerLost(Exception):
+    """Another process of the run is gone, and this one cannot continue without it."""
+
+
+@contextmanager
+def init_distributed() -> Generator[Distributed]:
+    """Join the ranks that torchrun started; without torchrun, yield a single rank."""
+    if not launched():
+        yield Distributed()
+        return
+    store, rank, size = rendezvous_from_env(COLLECTIVE_TIMEOUT)
+    local_size = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))  # ranks on this machine
+    first = rank - int(os.environ.get("LOCAL_RANK", "0"))
+    neighbors = {(rank + 1) % size, first + (rank - first + 1) % local_size}
+    with Heartbeat(store, rank, neighbors, range(first, first + local_size)):
+        dist.init_process_group(store=store, rank=rank, world_size=size, timeout=COLLECTIVE_TIMEOUT)
+        try:
+            yield Distributed(rank, size, cast(Any, dist.new_group(backend="gloo", timeout=WAIT_TIMEOUT)))
+        except RuntimeError as error:
+            if is_peer_failure(error):
+                raise PeerLost(f"rank {rank} has lost another process of this run") from error
+            raise
+        finally:
+            dist.destroy_process_group()
+
+
+def shard(model: Model, settings: TrainConfig, distributed: Distributed) -> Model:
+    """Shard every weight and its optimizer state over the ranks; blocks are gathered one after the other.
+
+    The model of a single process is returned unchanged. Weights stay float32, so that every world size trains the same
+    model; matrix products run in the dtype of the recipe inside autocast.
+    """
+    if settings.activation_checkpointing:
+        for block in _blocks(model):
+            _checkpoint_activations(block)
+    if distributed.size == 1:
+        return model
+    device = next(model.parameters()).device.type
+    mesh = init_device_mesh(device, (distributed.size,), mesh_dim_names=("data",))
+    reduce = MixedPrecisionPolicy(reduce_dtype=torch.float32)
+    for block in _blocks(model):
+        fully_shard(block, mesh=mesh, mp_policy=reduce)
+    fully_shard(model, mesh=mesh, mp_policy=reduce)
+    register_fsdp_forward_method(model, "hidden_states")  # losses use hidden states and the weight of the head
+    return model
+
+
+@torch.no_grad()
+def gather(model: nn.Module, into: Model) -> Model:
+    """Copy the weights of a sharded model into one that is not sharded. Every rank must call this."""
+    reshard(model)
+    for part, param in zip(model.parameters(), into.parameters(), strict=True):
+        param.copy_(full_tensor(part))
+    return into
+
+
+def _blocks(model: Model) -> list[nn.Module]:
+    """Return the blocks of encoder and decoder; a shared block appears once."""
+    stacks = [stack for stack in (model.encoder, model.decoder) if stack is not None]
+    return list(dict.fromkeys(block for stack in stacks for block in stack.blocks))
+
+
+def _checkpoint_activations(block: nn.Module) -> None:
+    """Recompute the activations inside a block in the backward pass instead of storing them."""
+    forward = block.forward
+
+    def run(*args: Any, **options: Any) -> Any:
+        return checkpoint(forward, *args, use_reentrant=False, **options)
+
+    block.forward = run

@@ -1,0 +1,131 @@
+"""Adapters for the private and undocumented parts of PyTorch that training uses.
+
+A new release of PyTorch may change any of them without notice. Each is used through one function or class of this
+file, and `tests/train/test_torch_private.py` names the one that changed.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, cast
+from uuid import uuid4
+
+import torch
+from torch import Tensor
+from torch.distributed import DistError
+from torch.distributed.checkpoint.filesystem import FileSystemReader
+from torch.distributed.checkpoint.metadata import Metadata, StorageMeta
+from torch.distributed.rendezvous import rendezvous
+
+from clearhead.files import read_bytes, safe_join
+
+INDEX_FILE = ".metadata"  # the pickled index that torch.distributed.checkpoint writes beside the tensors
+MAX_INDEX_BYTES = 1 << 28
+INDEX_CLASSES = {  # all that such an index is made of
+    "torch.distributed.checkpoint.metadata": {
+        "Metadata", "TensorStorageMetadata", "ChunkStorageMetadata", "TensorProperties", "MetadataIndex",
+        "StorageMeta", "_MEM_FORMAT_ENCODING",
+    },
+    "torch.distributed.checkpoint.filesystem": {"_StorageInfo", "_StoragePrefix"},
+    "torch": {"Size"},
+    "torch.serialization": {"_get_layout"},
+    "collections": {"OrderedDict"},
+    "pathlib": {"PosixPath", "Path"},
+}  # fmt: skip
+
+
+class _IndexUnpickler(pickle.Unpickler):
+    """Unpickles the index of a checkpoint: plain values, dtypes and the classes in INDEX_CLASSES, nothing else."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if name in INDEX_CLASSES.get(module, ()):
+            return super().find_class(module, name)
+        if module == "torch" and isinstance(dtype := getattr(torch, name, None), torch.dtype):
+            return dtype
+        raise ValueError(f"the index of the checkpoint names {module}.{name}, which does not belong in it")
+
+
+class CheckpointReader(FileSystemReader):
+    """The reader of torch.distributed.checkpoint, with a restricted unpickler and paths confined to the folder."""
+
+    def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
+        """Return the index of the tensors."""
+        folder = Path(self.path)
+        data = read_bytes(folder, INDEX_FILE, max_bytes=MAX_INDEX_BYTES)
+        try:
+            metadata = _IndexUnpickler(io.BytesIO(data)).load()
+        except ValueError:
+            raise
+        except Exception as error:  # malformed pickles raise many types of exception
+            raise ValueError(f"the index of the checkpoint is malformed ({error!r:.200})") from None
+        if not isinstance(metadata, Metadata) or not isinstance(metadata.storage_data, dict):
+            raise ValueError("the index of the checkpoint does not contain checkpoint metadata")
+        for stored in cast(dict[Any, Any], metadata.storage_data).values():
+            safe_join(folder, stored.relative_path)
+        metadata.storage_meta = StorageMeta(load_id=self.load_id)
+        return metadata
+
+
+def multiply_(tensors: Sequence[Tensor], factor: float) -> None:
+    """Multiply tensors in place by a factor, all in one call."""
+    torch._foreach_mul_(tensors, factor)  # type: ignore[attr-defined]
+
+
+def rendezvous_from_env(timeout: timedelta) -> tuple[Any, int, int]:
+    """Return the store, the rank and the world size that torchrun announces in the environment."""
+    return next(rendezvous("env://", timeout=timeout))
+
+
+def is_peer_failure(error: RuntimeError) -> bool:
+    """Return whether a collective failed because another process is gone; gloo has no exception type of its own."""
+    return isinstance(error, DistError) or "gloo" in str(error)
+
+
+@dataclass(frozen=True)
+class WorkerFailure:
+    """The end of one process of a launch."""
+
+    exit_code: int  # negative: ended by a signal
+    signal_name: str
+
+
+@dataclass(frozen=True)
+class LaunchResult:
+    """The result of one launch: a signal to the launcher, the failures by rank, or neither."""
+
+    signal: int | None
+    failures: dict[int, WorkerFailure]
+
+
+def elastic_run(command: Sequence[str], executable: str, processes: int, shutdown_timeout_s: int) -> LaunchResult:
+    """Run a command in several processes on this machine with the agent of torchrun, without restarts."""
+    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=processes,
+        run_id=uuid4().hex,
+        rdzv_backend="c10d",
+        rdzv_endpoint="localhost:0",
+        local_addr="localhost",
+        max_restarts=0,
+        shutdown_timeout=shutdown_timeout_s,
+        logs_specs=DefaultLogsSpecs(log_dir=os.devnull),
+    )
+    try:
+        elastic_launch(config, executable)(*command)
+    except SignalException as stop:
+        return LaunchResult(int(stop.sigval), {})
+    except ChildFailedError as error:
+        failures = sorted(error.failures.items())
+        return LaunchResult(None, {rank: WorkerFailure(f.exitcode, f.signal_name()) for rank, f in failures})
+    return LaunchResult(None, {})

@@ -1,0 +1,89 @@
+"""A training run: a recipe with its folder, its tokenized data, and the model that training begins with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from clearhead.data import Columns, Rows
+from clearhead.hub.folder import LoadedModel
+from clearhead.models import ModelConfig, build
+from clearhead.models.model import Model
+from clearhead.models.precision import choose_device
+from clearhead.tasks import Task
+from clearhead.train.distributed import Distributed
+from clearhead.train.evaluate import evaluate, score
+from clearhead.train.init_model import Pretrained, adapt, initial_model
+from clearhead.train.loop import TrainingJob
+from clearhead.train.recipe import Recipe, TrainConfig
+from clearhead.train.run_data import Parts
+from clearhead.train.sharding import gather, shard
+from clearhead.train.tracking import Tracker
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRun:
+    """A recipe with its folder: tokenizer, tokenized data, and the model that training begins with."""
+
+    recipe: Recipe
+    folder: Path
+    task: Task
+    skeleton: LoadedModel  # what the folder of the trained model will hold, without weights
+    settings: TrainConfig  # from the recipe, with epochs converted to steps
+    train: Columns
+    valid: Columns
+    base: Path  # the folder that paths in the recipe are relative to
+    parts: Parts
+    base_model: Pretrained | None = None  # the model that is fine-tuned
+
+    @property
+    def config(self) -> ModelConfig:
+        """The configuration of the model."""
+        return self.skeleton.config
+
+    def empty_model(self) -> Model:
+        """Build the model of this run with placeholder weights, ready to be filled from a checkpoint."""
+        model = build(self.config)
+        return model if self.base_model is None else adapt(model, self.recipe)
+
+    def trained(self, model: Any) -> LoadedModel:
+        """Return a model of this run with everything that is saved with it."""
+        return replace(self.skeleton, model=model.eval())
+
+    def held_out(self) -> Rows:
+        """Return the rows of the validation part."""
+        return self.parts()[1]
+
+    def job(
+        self,
+        distributed: Distributed,
+        trackers: Sequence[Tracker] = (),
+        *,
+        device: torch.device | str = "cpu",
+        shown: bool = True,
+    ) -> TrainingJob:
+        """Return the input of the training loop, with a model whose initial weights follow from the seed."""
+        settings = self.settings
+        initial = initial_model(self.task, self.recipe, self.base_model).model
+        model = shard(initial.to(choose_device(device)), settings, distributed)
+
+        def measure(model: nn.Module, step: int) -> dict[str, float]:
+            metrics = evaluate(model, self.task, self.valid, settings, distributed)
+            return metrics if settings.metric in metrics else metrics | self._scores(model, distributed)
+
+        return TrainingJob(
+            self.task, model, self.train, settings, self.recipe.seed, self.folder, measure, trackers, shown
+        )
+
+    def _scores(self, model: nn.Module, distributed: Distributed) -> dict[str, float]:
+        """Return the metrics that need the answers of the model; the main rank computes them on gathered weights."""
+        if distributed.size > 1:
+            model = gather(model, self.empty_model())
+        scores = score(self.task, self.trained(model), self.held_out(), self.settings) if distributed.is_main else {}
+        return json.loads(distributed.broadcast(json.dumps(scores)))

@@ -1,0 +1,278 @@
+"""Captured run: the attention that `look` records, with token labels, ready to be drawn and shown."""
+
+from __future__ import annotations
+
+import tempfile
+import webbrowser
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from clearhead.attention import AttentionCapture, AttentionMap, Layout
+from clearhead.attention.capture.look import capture_depth
+from clearhead.attention.multihead import AttentionKind
+from clearhead.files import write_atomic
+from clearhead.integrations.transformers import capture as live
+from clearhead.models.model import Model
+from clearhead.viz.figures import plot
+from clearhead.viz.live_server import LiveServer
+from clearhead.viz.page import page
+from clearhead.viz.scene import Scene, SceneAnswer, SceneAxis, SceneInput, SceneLayer
+from clearhead.viz.sources import AttentionSource, Captured, CapturedSteps
+from clearhead.viz.style import DARK, LIGHT
+from clearhead.viz.token_labels import TokenLabels, token_labels
+from clearhead.viz.widget import widget
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WHOLE = 1024  # tokens up to which a page contains all weights; longer inputs need the live server
+
+TokenSpec = Sequence[str] | Sequence[Sequence[str]] | Any
+"""The tokens of one input or of several, or a tokenizer (from clearhead or transformers) that decodes them."""
+
+
+class InputLog:
+    """The token ids that each stack received in one run, with their layouts."""
+
+    def __init__(self) -> None:
+        self.calls: dict[str, list[tuple[Tensor, Layout | None]]] = {}
+
+    def append(self, stack: str, ids: Tensor, layout: Layout | None) -> None:
+        self.calls.setdefault(stack, []).append((ids.detach().clone(), layout))
+
+    def sequences(self, stack: str) -> list[Tensor]:
+        """Return the ids of each sequence, concatenated over all calls."""
+        parts = [_split(ids, layout) for ids, layout in self.calls.get(stack, [])]
+        count = len(parts[-1]) if parts else 0
+        same_size = [part for part in parts if len(part) == count]
+        return [torch.cat([part[i] for part in same_size]) for i in range(count)]
+
+
+def _split(ids: Tensor, layout: Layout | None) -> list[Tensor]:
+    return list(ids.unbind(0)) if layout is None else list(layout.split(ids))
+
+
+class CapturedRun(Mapping[str, AttentionMap]):
+    """Captured attention by layer name; `show` opens it as a page, `plot` draws a figure."""
+
+    def __init__(self, capture: AttentionCapture, inputs: InputLog, tokenizer: Any = None, model: str = "") -> None:
+        self.capture = capture
+        self.inputs = inputs
+        self.model = model
+        self._tokenizer = tokenizer
+
+    def __getitem__(self, name: str) -> AttentionMap:
+        return self.capture[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.capture)
+
+    def __len__(self) -> int:
+        return len(self.capture)
+
+    def __repr__(self) -> str:
+        return repr(self.capture)
+
+    def calls(self, name: str) -> list[AttentionMap]:
+        """Return every call of this attention layer, in order."""
+        return self.capture.calls(name)
+
+    def rollout(self, *args: Any, **options: Any) -> Tensor:
+        """Return the attention rollout (Abnar and Zuidema 2020): see `AttentionCapture.rollout`."""
+        return self.capture.rollout(*args, **options)
+
+    def scene(
+        self,
+        words: TokenSpec | None = None,
+        source: TokenSpec | None = None,
+        *,
+        title: str = "",
+        answers: Sequence[SceneAnswer | None] = (),
+    ) -> Scene:
+        """Return the captured attention with token labels.
+
+        `words` labels the text (for an encoder-decoder: the target), `source` labels the encoder's input; a tokenizer
+        labels both.
+        """
+        layers = [name for name in self.capture if self.capture.has(name)]
+        if not layers:
+            raise LookupError("no attention was captured: run the model inside the `look` context")
+        encoder_decoder = any(self.capture[name].kind == "cross" for name in layers)
+        inputs: list[SceneInput] = []
+        for i in range(self.capture[layers[0]].num_sequences):
+            axes = (
+                self._axes(i, words, source)
+                if encoder_decoder
+                else [SceneAxis("text", self._labels(_stack(layers[0]), words, i))]
+            )
+            scene_layers = tuple(self._layer(name, i, encoder_decoder) for name in layers)
+            label = _label(axes[0].names)
+            inputs.append(SceneInput(label, tuple(axes), scene_layers, answers[i] if i < len(answers) else None))
+        return Scene(tuple(inputs), title or inputs[0].label, self.model)
+
+    def _axes(self, sequence: int, words: TokenSpec | None, source: TokenSpec | None) -> list[SceneAxis]:
+        """Return the axes of an encoder-decoder: encoder input, decoder input and decoder output."""
+        source_spec = source if source is not None or isinstance(words, Sequence) else words
+        decoder_input = self._labels("decoder", words, sequence)
+        specials = getattr(self._tokenizer, "specials", {})
+        end = specials.get("eos", "</s>") if isinstance(specials, Mapping) else "</s>"
+        decoder_output = TokenLabels(
+            (*decoder_input.words[1:], end), (*decoder_input.special[1:], True), (*decoder_input.joined[1:], False)
+        )
+        encoder_input = self._labels("encoder", source_spec, sequence)
+        return [
+            SceneAxis("source", encoder_input),
+            SceneAxis("decoder input", decoder_input),
+            SceneAxis("decoder output", decoder_output),
+        ]
+
+    def show(self, words: TokenSpec | None = None, source: TokenSpec | None = None, *, title: str = "",
+             path: str | Path | None = None, open: bool = True) -> str:  # fmt: skip
+        """Open the captured attention in a browser and return the page's address.
+
+        Up to 1,024 tokens, the page is one self-contained HTML file, at `path` if given. Longer inputs use a live page,
+        which this process serves on loopback while it runs.
+        """
+        scene = self.scene(words, source, title=title)
+        address = show(scene, path)
+        if open:
+            webbrowser.open(address)
+        return address
+
+    def widget(self, words: TokenSpec | None = None, source: TokenSpec | None = None, *, title: str = "") -> Any:
+        """Return the page as a notebook widget, for up to 1,024 tokens."""
+        scene = self.scene(words, source, title=title)
+        if scene.longest > WHOLE:
+            raise ValueError(f"{scene.longest:,} tokens are too many for a widget (at most {WHOLE:,}): use `show`")
+        return widget(scene)
+
+    def plot(self, kind: str = "alignment", words: TokenSpec | None = None, source: TokenSpec | None = None, *,
+             sequence: int = 0, layer: str | int | None = None, head: int | None = None,
+             word: str | int | None = None, dark: bool = False) -> Figure:  # fmt: skip
+        """Return a matplotlib figure; `kind` is alignment, heads, model, word, facts or rollout."""
+        scene = self.scene(words, source)
+        theme = DARK if dark else LIGHT
+        return plot(scene, kind, sequence=sequence, layer=layer, head=head, word=word, theme=theme)
+
+    def _layer(self, name: str, sequence: int, encoder_decoder: bool) -> SceneLayer:
+        calls = [view for view in self.capture.calls(name) if sequence < view.num_sequences]
+        steps = [Captured(view, sequence) for view in calls]
+        record: AttentionSource = steps[-1] if len(steps) == 1 else CapturedSteps(steps)
+        kind: Literal["self", "cross"] = calls[-1].kind
+        if not encoder_decoder:
+            return SceneLayer(name, kind, 0, 0, record)
+        if kind == "cross":
+            return SceneLayer(name, kind, 2, 0, record)
+        axis = 0 if _stack(name) == "encoder" else 1
+        return SceneLayer(name, kind, axis, axis, record)
+
+    def _labels(self, stack: str, spec: TokenSpec | None, sequence: int) -> TokenLabels:
+        if isinstance(spec, Sequence) and spec:
+            tokens = spec if isinstance(spec[0], str) else spec[sequence]
+            return token_labels([str(token) for token in tokens])
+        tokenizer = spec if spec is not None and not isinstance(spec, Sequence) else self._tokenizer
+        sequences = self.inputs.sequences(stack)
+        if tokenizer is not None and sequence < len(sequences):
+            ids = sequences[sequence].tolist()
+            if hasattr(tokenizer, "convert_ids_to_tokens"):  # a tokenizer from transformers
+                return token_labels(tokenizer.convert_ids_to_tokens(ids), set(tokenizer.all_special_tokens))
+            return token_labels(tokenizer.tokens(ids), set(tokenizer.specials.values()))
+        return token_labels([str(i) for i in range(self._length(stack, sequence))], ())
+
+    def _length(self, stack: str, sequence: int) -> int:
+        """Return the number of tokens a stack received, from the shapes of its attention maps."""
+        for name in filter(self.capture.has, self.capture):
+            queries, keys = self.capture[name].shape(sequence)
+            if _stack(name) == stack:
+                return queries
+            if stack == "encoder" and self.capture[name].kind == "cross":
+                return keys
+        return 0
+
+
+def show(scene: Scene, path: str | Path | None = None) -> str:
+    """Return the address of a page for the scene: an HTML file up to 1,024 tokens, otherwise a live page."""
+    if scene.longest > WHOLE:
+        if path is not None:
+            raise ValueError(
+                f"{scene.longest:,} tokens are too many for a file (at most {WHOLE:,}): omit `path` to use a live page"
+            )
+        return LiveServer(scene).address
+    file = Path(path) if path is not None else Path(tempfile.mkdtemp(prefix="clearhead-")) / "attention.html"
+    write_atomic(file, page(scene).encode())
+    return file.resolve().as_uri()
+
+
+@contextmanager
+def look(
+    model: Any,
+    *,
+    layers: Iterable[str | int] | None = None,
+    kinds: Iterable[AttentionKind] = ("self", "cross"),
+    tokenizer: Any = None,
+) -> Generator[CapturedRun]:
+    """Capture the attention of a clearhead model or `Pipeline`, or of a transformers model, with any kernel.
+
+    `layers` selects attention layers by name (default: all; a number selects that layer of every stack), `kinds`
+    selects self-attention, cross-attention or both. A `tokenizer` labels the tokens.
+    """
+    module, inputs = live.module_of(model), InputLog()
+    loaded: Any = None if isinstance(model, nn.Module) else getattr(model, "loaded", None)
+    name = type(module).__name__
+    if loaded is not None:
+        name, tokenizer = loaded.architecture, tokenizer or loaded.tokenizer
+    with ExitStack() as stack:
+        capture = stack.enter_context(live.look(model, layers=layers, kinds=kinds))
+        _log_inputs(module, inputs, stack)
+        yield CapturedRun(capture, inputs, tokenizer, name)
+
+
+def _log_inputs(module: nn.Module, inputs: InputLog, stack: ExitStack) -> None:
+    """Register hooks that log the token ids of each stack."""
+    depth = capture_depth()
+    if isinstance(module, Model):
+        for name in ("encoder", "decoder"):
+            part = getattr(module, name, None)
+            if part is not None:
+
+                def log_stack(_: nn.Module, args: tuple[Any, ...], name: str = name) -> None:
+                    if capture_depth() <= depth and len(args) > 1 and isinstance(args[1], Layout):
+                        inputs.append(name, args[0], args[1])
+
+                stack.callback(part.embedding.register_forward_pre_hook(log_stack).remove)
+        return
+
+    def log_call(_: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+        input_ids = options.get("input_ids", args[0] if args and isinstance(args[0], Tensor) else None)
+        decoder_ids = options.get("decoder_input_ids")
+        first = "encoder" if decoder_ids is not None or not _is_decoder_only(module) else "decoder"
+        for name, ids in ((first, input_ids), ("decoder", decoder_ids)):
+            if isinstance(ids, Tensor) and ids.ndim == 2:
+                inputs.append(name, ids, None)
+
+    stack.callback(module.register_forward_pre_hook(log_call, with_kwargs=True).remove)
+
+
+def _is_decoder_only(module: nn.Module) -> bool:
+    """Return whether all attention layers belong to a decoder, by their names."""
+    return all(_stack(name) == "decoder" for name in live.attentions(module))
+
+
+def _stack(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def _label(labels: TokenLabels) -> str:
+    """Return the tokens as a text, truncated to 60 characters."""
+    text = ""
+    for word, special, joined in zip(labels.words, labels.special, labels.joined, strict=True):
+        if not special:
+            text += word if joined or not text else f" {word}"
+        if len(text) > 60:
+            return text[:59] + "…"
+    return text

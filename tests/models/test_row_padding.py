@@ -1,0 +1,103 @@
+"""Rows of nobody make shapes come again, and change nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clearhead.attention import Layout
+from clearhead.attention.capture import look
+from clearhead.models import TransformerConfig, build_encoder, build_encoder_decoder
+from clearhead.models.row_padding import MAX_PADDING_RATIO, MIN_UNIT, missing_rows
+
+CONFIG = TransformerConfig(vocab_size=60, width=32, num_layers=2, num_heads=4, ffn_dim=48, dropout=0.0, max_len=40)
+SOURCE, TARGET = (7, 19, 3, 11), (9, 4, 20, 1)  # 40 and 34 tokens: 48 with rows of nobody
+
+
+def batch():
+    draw = torch.Generator().manual_seed(3)
+    ids = [torch.randint(60, (sum(sizes),), generator=draw) for sizes in (SOURCE, TARGET)]
+    return ids[0], Layout.from_lengths(SOURCE), ids[1], Layout.from_lengths(TARGET)
+
+
+def watched(model):
+    """Somebody watches: nothing is added."""
+    return [block.register_forward_hook(lambda *_: None) for stack in model.children() for block in stack.blocks]
+
+
+def rows_inside(model, *inputs):
+    """How many tokens the feed-forward layers were given."""
+    seen = []
+    layer = model.encoder.blocks[0].feedforward
+    given = type(layer).forward
+
+    def spy(self, x, **options):
+        seen.append(len(x))
+        return given(self, x, **options)
+
+    type(layer).forward = spy
+    try:
+        model(*inputs)
+    finally:
+        type(layer).forward = given
+    return seen
+
+
+@given(st.integers(0, 100_000))
+def test_little_is_added(tokens):
+    more = missing_rows(tokens)
+    assert 0 <= more <= max(MIN_UNIT - 1, tokens / MAX_PADDING_RATIO)
+
+
+def test_few_sizes_are_left():
+    assert len({n + missing_rows(n) for n in range(1024, 4097)}) <= 2 * MAX_PADDING_RATIO + 1
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "t5", "alibi"])
+def test_without_gradients(positions):
+    torch.manual_seed(0)
+    model = build_encoder_decoder(replace(CONFIG, positions=positions)).eval()
+    with torch.no_grad():
+        assert set(rows_inside(model, *batch())) == {48}
+        rounded = model(*batch())
+        hooks = watched(model)
+        assert set(rows_inside(model, *batch())) == {40, 34}
+        torch.testing.assert_close(rounded, model(*batch()), atol=1e-6, rtol=1e-6)
+    assert len(rounded) == sum(TARGET)
+    assert hooks
+
+
+def test_backward_in_bfloat16():
+    torch.manual_seed(0)
+    model = build_encoder_decoder(CONFIG)
+
+    def gradients():
+        with torch.autocast("cpu", torch.bfloat16):
+            out = model(*batch())
+        return torch.autograd.grad(out.float().square().sum(), list(model.parameters()))
+
+    rounded = gradients()
+    watched(model)
+    for ours, plain in zip(rounded, gradients(), strict=True):
+        assert (ours - plain).norm() <= 0.01 * plain.norm() + 1e-6
+
+
+def test_training_in_float32_is_left_alone():
+    model = build_encoder_decoder(CONFIG)
+    assert set(rows_inside(model, *batch())) == {40, 34}
+
+
+def test_who_watches_sees_what_was_given():
+    model = build_encoder(CONFIG).eval()
+    ids, layout, *_ = batch()
+    shapes = []
+    with torch.no_grad(), look(model) as seen:
+        model.blocks[1].register_forward_hook(lambda _, inputs, out: shapes.append((len(inputs[0]), len(out))))
+        model(ids, layout)
+    assert shapes == [(40, 40)]
+    view = seen[next(iter(seen))]
+    assert [view.shape(i)[0] for i in range(view.num_sequences)] == list(SOURCE)
