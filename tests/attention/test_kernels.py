@@ -18,7 +18,7 @@ from clearhead.attention import (
 )
 from clearhead.attention.biases import DenseBias
 from clearhead.attention.kernels.grouped.grouping import plan_groups
-from clearhead.attention.kernels.tuning import Tuning, read_tuning, write_tuning
+from clearhead.attention.tuning import Tuning, read_tuning, write_tuning
 
 RAGGED = [3, 70, 1, 0, 33, 130, 12, 5, 5, 5, 600]
 

@@ -1,4 +1,4 @@
-"""Rows of nobody make shapes come again, and change nothing."""
+"""Padding rows make shapes repeat, and change no result."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from clearhead.attention import Layout
 from clearhead.attention.capture import look
+from clearhead.attention.tuning import TUNING
 from clearhead.models import TransformerConfig, build_encoder, build_encoder_decoder
-from clearhead.models.row_padding import MAX_PADDING_RATIO, MIN_UNIT, missing_rows
+from clearhead.models.row_padding import missing_rows
 
 CONFIG = TransformerConfig(vocab_size=60, width=32, num_layers=2, num_heads=4, ffn_dim=48, dropout=0.0, max_len=40)
-SOURCE, TARGET = (7, 19, 3, 11), (9, 4, 20, 1)  # 40 and 34 tokens: 48 with rows of nobody
+SOURCE, TARGET = (7, 19, 3, 11), (9, 4, 20, 1)  # 40 and 34 tokens: 48 with padding rows
 
 
 def batch():
@@ -50,11 +51,11 @@ def rows_inside(model, *inputs):
 @given(st.integers(0, 100_000))
 def test_little_is_added(tokens):
     more = missing_rows(tokens)
-    assert 0 <= more <= max(MIN_UNIT - 1, tokens / MAX_PADDING_RATIO)
+    assert 0 <= more <= max(TUNING.row_multiple_min - 1, tokens / TUNING.row_padding_fraction)
 
 
 def test_few_sizes_are_left():
-    assert len({n + missing_rows(n) for n in range(1024, 4097)}) <= 2 * MAX_PADDING_RATIO + 1
+    assert len({n + missing_rows(n) for n in range(1024, 4097)}) <= 2 * TUNING.row_padding_fraction + 1
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "t5", "alibi"])

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from clearhead.attention.inputs import AttentionInputs
 from clearhead.attention.masks import Full
+from clearhead.attention.tuning import TUNING
 
-BLOCK_SCORES = 2 * 1024 * 1024  # computed at once, 8 MB: measured fastest, and small next to any model
 EXP_SAFE = 60.0  # exponentials of scores up to this size, and sums of many of them, neither overflow nor vanish
 
 Which = Sequence[int] | Tensor | slice
@@ -110,7 +110,7 @@ def log_sums(scores: Tensor, top: Tensor) -> Tensor:
 
 def blocks(count: int, width: int, first: int = 0) -> Iterator[slice]:
     """Ranges of `count` rows from the `first`, each `width` wide, that fit a block; at least one row each."""
-    step, end = max(1, BLOCK_SCORES // max(width, 1)), first + count
+    step, end = max(1, TUNING.weight_block_scores // max(width, 1)), first + count
     for lo in range(first, end, step):
         yield slice(lo, min(lo + step, end))
 

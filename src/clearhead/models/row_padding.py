@@ -15,10 +15,9 @@ from torch import Tensor, nn
 
 from clearhead.attention import Causal, Full, Layout, Window
 from clearhead.attention.hooks import is_observed
+from clearhead.attention.tuning import TUNING
 from clearhead.layers import BlockContext
 
-MAX_PADDING_RATIO = 16  # at most 1 / 16 of the rows is added
-MIN_UNIT, MAX_UNIT = 16, 256  # the number of rows is rounded up to a multiple in this range
 PADDING_LENGTH = 16  # rows of one padding sequence
 
 
@@ -45,8 +44,8 @@ def pad_rows(x: Tensor, rows: int | None = None) -> Tensor:
 
 def missing_rows(tokens: int) -> int:
     """Returns the number of padding rows up to the next round number."""
-    unit = min(MAX_UNIT, max(MIN_UNIT, 2 ** (tokens // MAX_PADDING_RATIO).bit_length() // 2))
-    return -tokens % unit
+    multiple = 2 ** (tokens // TUNING.row_padding_fraction).bit_length() // 2
+    return -tokens % min(TUNING.row_multiple_max, max(TUNING.row_multiple_min, multiple))
 
 
 def _is_worthwhile(x: Tensor, context: BlockContext) -> bool:

@@ -28,6 +28,7 @@ from clearhead.attention.capture.sites import (
     run_eagerly,
     select_sites,
 )  # fmt: skip
+from clearhead.attention.hooks import is_observed
 from clearhead.attention.inputs import AttentionInputs
 from clearhead.attention.multihead import AttentionCore, AttentionKind
 
@@ -151,7 +152,7 @@ def capture_depth() -> int:
 
 def is_captured(model: nn.Module) -> bool:
     """True if a `look` is open on an attention of this model."""
-    return any(isinstance(module, AttentionCore) and module._forward_pre_hooks for module in model.modules())
+    return any(isinstance(module, AttentionCore) and is_observed(module) for module in model.modules())
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from torch.autograd.function import once_differentiable
 
 from clearhead.attention import dropout_mask
 from clearhead.attention.inputs import AttentionInputs
-from clearhead.attention.kernels.tuning import TUNING
+from clearhead.attention.tuning import TUNING
 from clearhead.attention.masks import Causal, Full
 from clearhead.attention.weights import rows as rows  # exact softmax: these are the weights it used
 

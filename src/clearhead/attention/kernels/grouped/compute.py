@@ -16,7 +16,7 @@ from clearhead.attention import dropout_mask
 from clearhead.attention.biases import RelativeBias
 from clearhead.attention.kernels.grouped.grouping import GatherIndex, GroupPlan, SequenceGroup, plan_groups
 from clearhead.attention.kernels.grouped.tiling import Tile, Tiler
-from clearhead.attention.kernels.tuning import TUNING
+from clearhead.attention.tuning import TUNING
 from clearhead.attention.layout import Layout
 from clearhead.attention.masks import Causal, Full, Mask, cache_key
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clearhead.attention.kernels.tuning import TUNING
+from clearhead.attention.tuning import TUNING
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from clearhead.attention.kernels.grouped.grouping import SequenceGroup
-from clearhead.attention.kernels.tuning import TUNING
+from clearhead.attention.tuning import TUNING
 from clearhead.attention.layout import Layout
 from clearhead.attention.masks import Causal, Full, Mask
 

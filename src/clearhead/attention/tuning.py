@@ -1,13 +1,15 @@
 """Tuning: the measured thresholds that choose between kernels and cut their work, all in one place.
 
-The defaults were measured on 2-core x86 machines. Set `CLEARHEAD_TUNING` to a file of `write_tuning` to use others.
-Thresholds change speed and the last bits of results.
+The defaults were measured on 2-core x86 machines. `python benchmarks/tune.py --out FILE` measures them on another
+machine; set `CLEARHEAD_TUNING` to that file to use them. Thresholds change speed and the last bits of results.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -16,7 +18,7 @@ import torch
 VARIABLE = "CLEARHEAD_TUNING"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Tuning:
     """Thresholds in tokens, sequences, or query-key pairs of one sequence."""
 
@@ -41,6 +43,14 @@ class Tuning:
     block_scores: int = 2**20  # scores that plain matmuls hold at once: the L2 caches of two cores in float32
     strip_queries: int = 512  # queries at a time where a mask covers part of a long sequence
     cache_masks_below: int = 4096  # tokens: masks of longer sequences are built per tile and not cached
+
+    # attention weights on request
+    weight_block_scores: int = 2**21  # scores computed at once, 8 MB in float32
+
+    # padding rows behind ragged batches, so that matrix shapes repeat (oneDNN compiles a kernel for every new shape)
+    row_padding_fraction: int = 16  # at most 1 / this of the rows is added
+    row_multiple_min: int = 16  # the number of rows is rounded up to a multiple in this range
+    row_multiple_max: int = 256
 
     def fused_is_faster(self, dtype: torch.dtype, count: int, T: int, S: int, backward: bool) -> bool:
         """True if torch's fused kernel beats plain matmuls on `count` sequences of T queries and S keys."""
@@ -73,6 +83,19 @@ def read_tuning(path: Path) -> Tuning:
     if len(gap) != 2 or not all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in numbers):
         raise ValueError(f"{path}: thresholds are positive whole numbers; write the file with `write_tuning`")
     return Tuning(fused_backward_float32_gap=(gap[0], gap[1]), **values)
+
+
+@contextmanager
+def use_tuning(**thresholds: int | tuple[int, int]) -> Iterator[None]:
+    """Run a block with other thresholds. Layouts made before it keep the plans that they have cached."""
+    before = {name: getattr(TUNING, name) for name in thresholds}
+    try:
+        for name, value in thresholds.items():
+            setattr(TUNING, name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(TUNING, name, value)
 
 
 TUNING = read_tuning(Path(os.environ[VARIABLE])) if os.environ.get(VARIABLE) else Tuning()
