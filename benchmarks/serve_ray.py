@@ -26,7 +26,7 @@ def starting(models: Mapping[str, Path], *more: str) -> Iterator[Callable[[], st
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "clearhead.cli", "serve", *words, "--port", "0", "--json", "--quiet",
-             "--dtype", "float32", "--window", "0", *more],
+             "--dtype", "float32", "--batch-wait-ms", "0", *more],
             stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
         )  # fmt: skip
 

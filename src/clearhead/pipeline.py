@@ -32,7 +32,7 @@ from clearhead.hub.sentence import SentenceConfig, read_sentence
 from clearhead.models.heads import HeadKind
 from clearhead.models.precision import choose_device, choose_dtype
 from clearhead.tasks import Classification, Classify, Pair, QaResult, QuestionAnswering, Tag, TagResult
-from clearhead.tasks.embed import BUDGET, EmbeddedBatch, embed_texts
+from clearhead.tasks.embed import BATCH_TOKENS, EmbeddedBatch, embed_texts
 from clearhead.text import TokenBatch, Tokenizer
 from clearhead.text.token_batch import Truncation
 from clearhead.viz import CapturedRun
@@ -70,7 +70,7 @@ class Pipeline:
         *,
         pool: str | None = None,
         normalize: bool | None = None,
-        budget: int = BUDGET,
+        batch_tokens: int = BATCH_TOKENS,
     ) -> Tensor:
         """Return one vector per text, (len(texts), D), float32; for a single string, its vector (D,).
 
@@ -79,8 +79,8 @@ class Pipeline:
         """
         single = isinstance(texts, str)
         batch = [texts] if isinstance(texts, str) else texts
-        parts = list(self.encode_batches(batch, pool=pool, normalize=normalize, budget=budget))
-        if cut := sum(part.num_cut for part in parts):
+        parts = list(self.encode_batches(batch, pool=pool, normalize=normalize, batch_tokens=batch_tokens))
+        if cut := sum(part.num_truncated for part in parts):
             longest = max(part.longest for part in parts)
             warnings.warn(
                 f"{cut} of {sum(len(p.vectors) for p in parts)} texts were truncated to the {self.max_len} tokens this "
@@ -97,7 +97,7 @@ class Pipeline:
         *,
         pool: str | None = None,
         normalize: bool | None = None,
-        budget: int = BUDGET,
+        batch_tokens: int = BATCH_TOKENS,
     ) -> Iterator[EmbeddedBatch]:
         """Yield the vectors of texts batch by batch, for unbounded streams."""
         config = replace(
@@ -106,7 +106,7 @@ class Pipeline:
             normalize=self.sentence.normalize if normalize is None else normalize,
             max_len=self.max_len,
         )
-        return embed_texts(self.model, self.tokenizer, texts, config, budget=budget)
+        return embed_texts(self.model, self.tokenizer, texts, config, batch_tokens=batch_tokens)
 
     @cached_property
     def generator(self) -> TextGenerator:
@@ -118,7 +118,7 @@ class Pipeline:
     ) -> BeamConfig:
         """Return beam search parameters: as given, else the folder's, else a beam of `default`."""
         defaults = self.generator.defaults
-        beam_size = size if size is not None else defaults.beam if defaults.beam > 1 else default
+        beam_size = size if size is not None else defaults.num_beams if defaults.num_beams > 1 else default
         return BeamConfig(
             size=max(beam_size, nbest) if size is None else beam_size,
             length_penalty=defaults.length_penalty if length_penalty is None else length_penalty,

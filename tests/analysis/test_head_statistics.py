@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from clearhead.analysis import head_statistics as module
 from clearhead.analysis.corpus_io import read_texts
-from clearhead.analysis.head_statistics import FIGURES, head_rows, head_statistics, sum_statistics
+from clearhead.analysis.head_statistics import STATISTICS, head_rows, head_statistics, sum_statistics
 from clearhead.attention.capture import look
 from clearhead.cli import app as command
 
@@ -43,7 +43,7 @@ def test_statistics_against_direct_sums(minilm):
         "same": sum(w[i, i + 1] for i in range(4)),
         "special": w[:, 0].sum() + w[:, 5].sum(),
     }
-    for name, value in zip(FIGURES, found, strict=True):
+    for name, value in zip(STATISTICS, found, strict=True):
         assert float(value) == pytest.approx(float(want[name]), rel=1e-6), name
 
 

@@ -1,3 +1,9 @@
+import json
+import subprocess
+import sys
+from dataclasses import asdict, fields
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -18,7 +24,7 @@ from clearhead.attention import (
 )
 from clearhead.attention.biases import DenseBias
 from clearhead.attention.kernels.grouped.grouping import plan_groups
-from clearhead.attention.tuning import Tuning, read_tuning, write_tuning
+from clearhead.attention.tuning import TUNING, Tuning, read_tuning, use_tuning, write_tuning
 
 RAGGED = [3, 70, 1, 0, 33, 130, 12, 5, 5, 5, 600]
 
@@ -289,3 +295,22 @@ def test_thresholds_are_read_from_a_file(tmp_path):
         path.write_text(text)
         with pytest.raises(ValueError, match=says):
             read_tuning(path)
+
+
+def test_other_thresholds_last_for_a_block():
+    before = asdict(TUNING)
+    with pytest.raises(RuntimeError, match="inside"), use_tuning(bucket_max_len=1, gather_below=7):
+        assert (TUNING.bucket_max_len, TUNING.gather_below) == (1, 7)
+        raise RuntimeError("inside")
+    assert asdict(TUNING) == before
+
+
+def test_every_threshold_of_speed_is_measured():
+    """`benchmarks/tune.py` has candidates for each threshold, the default among them."""
+    script = Path(__file__).parents[2] / "benchmarks" / "tune.py"
+    code = "import sys, json; sys.path.insert(0, sys.argv[1]); import tune; print(json.dumps({n: c for n, (c, _) in tune.CASES.items()}))"
+    done = subprocess.run([sys.executable, "-c", code, str(script.parent)], capture_output=True, text=True, check=True)
+    candidates = json.loads(done.stdout)
+    assert candidates.keys() == {f.name for f in fields(Tuning)} - {"cache_masks_below"}  # which limits memory
+    for name, values in candidates.items():
+        assert json.loads(json.dumps(getattr(Tuning(), name))) in values, name

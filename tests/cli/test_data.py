@@ -10,7 +10,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from clearhead.cli import data as command
-from clearhead.data import SETS, Dataset, RemoteFile, datasets
+from clearhead.data import DATASETS, Dataset, RemoteFile, datasets
 
 CONTENT = b"a\tb\n"
 
@@ -22,7 +22,7 @@ def home(tmp_path, monkeypatch) -> Path:
     toy = Dataset(
         name="toy", title="a toy", examples=1, source="owner/toy at 0", license="MIT", about="[note] No.", files=(file,)
     )
-    monkeypatch.setitem(SETS, "toy", toy)
+    monkeypatch.setitem(DATASETS, "toy", toy)
     return tmp_path / "home"
 
 
@@ -34,9 +34,9 @@ def run(*words: object):
 
 def test_all_are_listed():
     listed = run().stdout
-    assert all(name in listed for name in SETS)
+    assert all(name in listed for name in DATASETS)
     found = {one["name"]: one for one in json.loads(run("--json").stdout)}
-    assert found.keys() == SETS.keys() and not any(one["available"] for one in found.values())
+    assert found.keys() == DATASETS.keys() and not any(one["available"] for one in found.values())
     assert found["multi30k"]["fetchable"] and not found["glue"]["fetchable"]
     assert found["multi30k"]["bytes"] == sum(file["bytes"] for file in found["multi30k"]["files"])
 
@@ -45,10 +45,10 @@ def test_all_are_listed():
 def test_the_table_fits(width):
     console = Console(width=width, record=True, file=open("/dev/null", "w"), highlight=False)  # noqa: SIM115
     with console.file:
-        command.show_all(console, [command.describe(one) for one in SETS.values()])
+        command.show_all(console, [command.describe(one) for one in DATASETS.values()])
     lines = console.export_text().split("\n")
-    assert len(lines) == len(SETS) + 4  # a line each, the header, the foot and the air between
-    assert max(map(len, lines[: len(SETS) + 1])) <= width
+    assert len(lines) == len(DATASETS) + 4  # a line each, the header, the foot and the air between
+    assert max(map(len, lines[: len(DATASETS) + 1])) <= width
 
 
 def test_one_is_shown_and_taken(home, tmp_path):

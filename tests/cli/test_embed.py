@@ -41,7 +41,7 @@ def test_every_way_out_holds_the_same(folder, tmp_path):
     lines = np.array([row["vector"] for row in rows])
     np.testing.assert_allclose(lines[[0, 1, 2, 4]], want, atol=1e-6)
     for name in ("v.jsonl", "v.npy", "v.parquet"):
-        out = run("embed", folder, texts, "--dtype", "float32", "--out", tmp_path / name, "--budget", 8)
+        out = run("embed", folder, texts, "--dtype", "float32", "--out", tmp_path / name, "--batch-tokens", 8)
         assert out.returncode == 0, out.stderr
         assert not (tmp_path / f"{name}.partial").exists()
     np.testing.assert_allclose(np.load(tmp_path / "v.npy"), lines, atol=1e-6)

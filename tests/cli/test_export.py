@@ -67,7 +67,7 @@ def test_the_comparison_finds_what_differs(folder):
         return {name: value + off for name, value in out.items()}
 
     found = compare_exported(opened, wrong, seconds=0.2)
-    assert found.alone == 0.0 and found.together == pytest.approx(0.5, abs=1e-4)
-    assert found.speed < found.original
-    assert compare_exported(opened, true, seconds=0.0).together < 1e-6
+    assert found.max_diff_single == 0.0 and found.max_diff_batch == pytest.approx(0.5, abs=1e-4)
+    assert found.sequences_per_s < found.original_sequences_per_s
+    assert compare_exported(opened, true, seconds=0.0).max_diff_batch < 1e-6
     assert len(beside.TEXTS) > 3

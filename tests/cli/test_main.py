@@ -65,7 +65,7 @@ def test_choices_in_help_are_those_of_the_library():
     assert tuple(TASKS) == options.TASK_NAMES
     assert tuple(TEMPLATES) == options.TEMPLATE_NAMES
     assert tuple(KINDS) == options.TOKENIZER_KINDS
-    assert embed.BUDGET == options.EMBED_BATCH_TOKENS
+    assert embed.BATCH_TOKENS == options.EMBED_BATCH_TOKENS
 
 
 def test_an_unknown_command_gets_a_suggestion():

@@ -39,7 +39,7 @@ def test_lines_of_standard_input_and_of_a_file(tmp_path):
         assert len(json.loads(scene)["sequences"]) == 2
 
 
-@pytest.mark.parametrize("kind", ["alignment", "heads", "model", "facts", "rollout"])
+@pytest.mark.parametrize("kind", ["alignment", "heads", "model", "head_stats", "rollout"])
 def test_figures(tmp_path, kind):
     result = run("A small cat.", "--plot", kind, "--out", tmp_path / "figure", "--dark")
     assert result.exit_code == 0, result.output

@@ -46,7 +46,7 @@ def test_a_sentence_that_cannot_be_used_is_left_out_whole_and_told(tmp_path):
     path.write_bytes(b"1\tgood\tO\n\n1\tbad\n2\tworse\tO\n\n1\t\tO\n\n1\t\xff\tO\n\n1\tend\tO\n")
     found, rows = read(path, "2", "3")
     assert [words for words, _, _ in found] == [["good"], ["end"]]
-    assert rows.num_bad == 3
+    assert rows.num_skipped == 3
     assert "line 3: has 2 columns, expected at least 3" in rows.report()
     assert "line 6: 'words' is empty" in rows.report()
     assert "not UTF-8" in rows.report()

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 import pytest
 
-from clearhead.data import SETS, Dataset, RemoteFile, data_home, fetch, import_files, locate, read_rows
+from clearhead.data import DATASETS, Dataset, RemoteFile, data_home, fetch, import_files, locate, read_rows
 from clearhead.data import datasets as module
 from clearhead.data.datasets import OPENER, dataset_folder, files_here, open_https
 from clearhead.files import MANIFEST, stale_temporaries, verify
@@ -63,7 +63,7 @@ def spread(folder: Path, files: dict[str, bytes]) -> Path:
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("CLEARHEAD_DATA", str(tmp_path / "home"))
-    monkeypatch.setitem(SETS, "toy", toy(FILES))
+    monkeypatch.setitem(DATASETS, "toy", toy(FILES))
     return tmp_path / "home"
 
 
@@ -117,7 +117,7 @@ def check_kept(home: Path) -> None:
     assert manifest.metadata["set"] == "toy" and manifest.metadata["license"] == "none stated"
     assert (folder / "train.tsv").read_bytes() == FILES["train.tsv"]
     assert set(manifest.files) == {"train.tsv", "deep/er/dev.txt", "pairs.zip/_about.txt", "pairs.zip/in/pairs.txt"}
-    assert all(files_here(SETS["toy"]).values()) and set(files_here(SETS["toy"])) == set(FILES)
+    assert all(files_here(DATASETS["toy"]).values()) and set(files_here(DATASETS["toy"])) == set(FILES)
     assert stale_temporaries(home) == []
 
 
@@ -126,7 +126,7 @@ def check_kept(home: Path) -> None:
 def test_a_set_is_taken_from_a_folder(home, tmp_path, below, packed):
     pack = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}[packed]
     source = spread(tmp_path / "from" / below, {name + packed: pack(data) for name, data in FILES.items()})
-    assert not any(files_here(SETS["toy"]).values())
+    assert not any(files_here(DATASETS["toy"]).values())
     for _ in range(2):  # again over itself
         assert import_files("toy", tmp_path / "from") == home / "toy"
         check_kept(home)
@@ -175,7 +175,7 @@ def test_files_of_somebody_else_are_not_replaced(home, here):
 @pytest.mark.parametrize("name", ["../out.txt", "/out.txt", "a/../../out.txt", "a\\..\\out.txt", "a//b"])
 def test_no_member_of_an_archive_leads_out(home, tmp_path, monkeypatch, name):
     files = {"a.zip": zipped({"fine.txt": b"fine", name: b"out"})}
-    monkeypatch.setitem(SETS, "toy", toy(files))
+    monkeypatch.setitem(DATASETS, "toy", toy(files))
     with pytest.raises(ValueError, match=r"a\.zip is refused: .* is not a plain relative path"):
         import_files("toy", spread(tmp_path / "from", files))
     assert list(home.iterdir()) == [] and not list(tmp_path.rglob("out.txt"))
@@ -183,7 +183,7 @@ def test_no_member_of_an_archive_leads_out(home, tmp_path, monkeypatch, name):
 
 def test_an_archive_that_swells_is_refused(home, tmp_path, monkeypatch):
     files = {"a.zip": zipped({f"{i}.txt": bytes(1000) for i in range(20)})}
-    monkeypatch.setitem(SETS, "toy", toy(files))
+    monkeypatch.setitem(DATASETS, "toy", toy(files))
     source = spread(tmp_path / "from", files)
     for limit, value in (("MAX_UNPACKED_BYTES", 19_999), ("MAX_MEMBERS", 19)):
         with monkeypatch.context() as patch:
@@ -199,7 +199,7 @@ def test_a_set_is_fetched(home, here, server):
     heard = []
     assert fetch("toy", heard.append, opener(address)) == home / "toy"
     check_kept(home)
-    assert heard == sorted(heard) and heard[-1] == SETS["toy"].size
+    assert heard == sorted(heard) and heard[-1] == DATASETS["toy"].size
 
 
 def test_what_is_fetched_must_be_right(home, here, server):
@@ -260,7 +260,7 @@ def test_only_https_and_no_way_down(server):
 
 
 def test_a_set_without_address_is_to_be_brought(monkeypatch):
-    monkeypatch.setitem(SETS, "toy", toy(FILES, base=None))
+    monkeypatch.setitem(DATASETS, "toy", toy(FILES, base=None))
     with pytest.raises(ValueError, match=r"no public address .*; import a copy: clearhead data toy --from FOLDER"):
         fetch("toy")
     with pytest.raises(ValueError, match=r"toy is not in .*: import a copy: clearhead data toy --from FOLDER"):
@@ -298,27 +298,27 @@ def test_damage_at_home_is_noticed(home, here, monkeypatch, tmp_path):
     train.write_bytes(b"short")
     with pytest.raises(ValueError, match=r"train\.tsv has 5 bytes, expected 21; download it"):
         locate("toy:train.tsv", tmp_path)
-    assert files_here(SETS["toy"]) == {"train.tsv": False, "deep/er/dev.txt": True, "pairs.zip": True}
+    assert files_here(DATASETS["toy"]) == {"train.tsv": False, "deep/er/dev.txt": True, "pairs.zip": True}
     train.unlink()
     with pytest.raises(ValueError, match=r"'train\.tsv' is missing from .*; download it"):
         locate("toy:train.tsv", tmp_path)
     (home / "toy" / "pairs.zip" / "_about.txt").unlink()
-    assert files_here(SETS["toy"]) == {"train.tsv": False, "deep/er/dev.txt": True, "pairs.zip": False}
+    assert files_here(DATASETS["toy"]) == {"train.tsv": False, "deep/er/dev.txt": True, "pairs.zip": False}
     text = (home / "toy" / MANIFEST).read_text()
     (home / "toy" / MANIFEST).write_text(text.replace('"size": 4', '"size": 5'))
     with pytest.raises(ValueError, match="toy is not in"):
         locate("toy:train.tsv", tmp_path)
     import_files("toy", here)
     check_kept(home)
-    other = replace(SETS["toy"], files=SETS["toy"].files[:2])
-    monkeypatch.setitem(SETS, "toy", other)  # a later catalog with other files
+    other = replace(DATASETS["toy"], files=DATASETS["toy"].files[:2])
+    monkeypatch.setitem(DATASETS, "toy", other)  # a later catalog with other files
     assert dataset_folder(other) is None
 
 
 def test_the_catalog_is_in_order():
-    del SETS["toy"]
-    assert {"multi30k", "tatoeba", "tinyshakespeare", "wikitext2", "glue", "trec_qc"} <= SETS.keys()
-    for name, one in SETS.items():
+    del DATASETS["toy"]
+    assert {"multi30k", "tatoeba", "tinyshakespeare", "wikitext2", "glue", "trec_qc"} <= DATASETS.keys()
+    for name, one in DATASETS.items():
         assert one.name == name and re.fullmatch("[a-z][a-z0-9_]+", name)
         assert one.title and one.about.endswith(".") and one.license and one.examples > 0
         assert re.search(r"\S+/\S+ at [0-9a-f]{12}", one.source)
@@ -328,19 +328,19 @@ def test_the_catalog_is_in_order():
             assert file.url is None or re.fullmatch(
                 rf"https://raw\.githubusercontent\.com/[^/]+/[^/]+/[0-9a-f]{{40}}/.*{re.escape(file.name)}", file.url
             )
-    json.dumps([vars(file) for one in SETS.values() for file in one.files])
+    json.dumps([vars(file) for one in DATASETS.values() for file in one.files])
 
 
 @pytest.mark.data
 @pytest.mark.skipif(not DATA.exists(), reason="the real data sets are not here")
-@pytest.mark.parametrize("name", sorted(SETS))
+@pytest.mark.parametrize("name", sorted(DATASETS))
 def test_the_catalog_has_the_files_that_are_there(name, home):
     folder = DATA / "bias" if (DATA / "bias" / name).exists() else DATA
     import_files(name, folder)
-    assert all(files_here(SETS[name]).values())
+    assert all(files_here(DATASETS[name]).values())
     if name == "multi30k":
         rows = read_rows({k: locate(f"multi30k:val.{k}.gz", ".") for k in ("en", "de")})
         assert sum(1 for _ in rows) == 1_014
     if name == "tatoeba":
         table = read_rows(locate("tatoeba:fra-eng.zip/fra.txt", "."), {"source": "1", "target": "2"})
-        assert sum(1 for _ in table) == 142_787 and table.num_bad == 0
+        assert sum(1 for _ in table) == 142_787 and table.num_skipped == 0

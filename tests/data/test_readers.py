@@ -54,7 +54,7 @@ def test_parallel_text_comes_back(folder, packed, pairs, end, last):
         assert list(rows) == [
             Row({"en": a, "de": b}, str(files["en"]), number) for number, (a, b) in enumerate(pairs, 1)
         ]
-        assert rows.num_good == len(pairs) and rows.num_bad == 0 and rows.bad == [] and rows.report() == ""
+        assert rows.num_rows == len(pairs) and rows.num_skipped == 0 and rows.skipped == [] and rows.report() == ""
 
 
 @packed
@@ -82,7 +82,7 @@ def test_csv_comes_back_with_the_lines_right(folder, packed, pairs, quoting):
         wanted.append((file.getvalue().count("\n") + 1, {"a": a, "b": b}))
         writer.writerow([a, b])
     rows = read_rows(write(folder, "t.csv", file.getvalue(), packed))
-    assert [(row.line, row.values) for row in rows] == wanted and rows.num_bad == 0
+    assert [(row.line, row.values) for row in rows] == wanted and rows.num_skipped == 0
 
 
 @packed
@@ -112,7 +112,7 @@ def test_plain_text_leaves_empty_lines_out_and_counts_nothing(folder, packed, li
     path = write(folder, "t", "".join(f"{t}\n" for t in lines), packed)
     rows = read_rows({"text": path})
     assert list(rows) == [Row({"text": t}, str(path), number) for number, t in enumerate(lines, 1) if t]
-    assert rows.num_bad == 0
+    assert rows.num_skipped == 0
 
 
 LINES = b"".join(b"%d\tthe cat sat on mat %d\n" % (i, i) for i in range(60))
@@ -141,9 +141,9 @@ def test_damage_is_counted_and_found(folder, kind, data):
     else:
         rows = read_rows({"text": path}) if kind == "plain" else read_rows(path, {"a": "1", "b": "2"})
     kept = [row.line for row in rows]
-    assert {b.line for b in rows.bad} == damaged and {b.file for b in rows.bad} <= {str(path)}
+    assert {b.line for b in rows.skipped} == damaged and {b.file for b in rows.skipped} <= {str(path)}
     assert kept == [n for n in range(1, 61) if n not in damaged]
-    assert rows.num_good + rows.num_bad == 60
+    assert rows.num_rows + rows.num_skipped == 60
 
 
 def test_a_bad_line_takes_its_partner_with_it(tmp_path):
@@ -151,7 +151,7 @@ def test_a_bad_line_takes_its_partner_with_it(tmp_path):
     de = write(tmp_path, "x.de", b"eins\nzwei\n\t\n \nfuenf\nsechs\nsieben\n")
     rows = read_rows({"source": en, "target": de})
     assert values(rows) == [{"source": "one", "target": "eins"}, {"source": "six", "target": "sechs"}]
-    assert rows.bad == [
+    assert rows.skipped == [
         SkippedRow(str(en), 2, "empty"),
         SkippedRow(str(de), 3, "empty"),
         SkippedRow(str(en), 4, "empty line"),
@@ -175,7 +175,7 @@ def test_reports_count_in_words_that_fit(tmp_path):
 
 def test_only_a_hundred_bad_rows_are_kept_and_all_are_counted(tmp_path):
     rows = read_rows(write(tmp_path, "a.tsv", "a\tb\n" + "x\n" * 150))
-    assert list(rows) == [] and len(rows.bad) == 100 and rows.num_bad == 150
+    assert list(rows) == [] and len(rows.skipped) == 100 and rows.num_skipped == 150
     assert "and 147 more" in rows.report()
 
 
@@ -183,9 +183,9 @@ def test_two_readers_at_once_count_for_themselves(tmp_path):
     rows = read_rows({"text": write(tmp_path, "a", "1\n2\n3\n")})
     first = iter(rows)
     next(first)
-    assert len(list(rows)) == 3 and rows.num_good == 3
+    assert len(list(rows)) == 3 and rows.num_rows == 3
     list(first)
-    assert rows.num_good == 3
+    assert rows.num_rows == 3
 
 
 @packed
@@ -221,7 +221,7 @@ def test_files_that_go_apart_are_an_error_at_the_end(tmp_path, packed):
 def test_what_is_in_a_table(tmp_path, name, content, wanted, bad):
     rows = read_rows(write(tmp_path, name, content), {"t": "a"})
     assert [v["t"] for v in values(rows)] == wanted
-    assert [b.reason for b in rows.bad] == bad
+    assert [b.reason for b in rows.skipped] == bad
 
 
 def test_parquet_of_all_sorts(tmp_path):
@@ -234,7 +234,7 @@ def test_parquet_of_all_sorts(tmp_path):
     parquet.write_table(arrow.table(columns), path)
     rows = read_rows(path)
     assert values(rows) == [{"a": "a", "n": "1.5"}, {"a": "e", "n": "-0.0"}]
-    assert [(b.line, b.reason) for b in rows.bad] == [
+    assert [(b.line, b.reason) for b in rows.skipped] == [
         (2, "'n' is not a finite number, not text"),
         (3, "not UTF-8"),
         (4, "'n' is null, not text"),
@@ -254,7 +254,7 @@ def test_a_packed_file_that_is_cut_off_is_an_error_with_the_line(tmp_path, name)
         rows = read_rows({"text": path} if ".txt" in name else path, None if ".txt" in name else {"text": "1"})
         with pytest.raises(ValueError, match=rf"{name}, line [\d]+: reading failed"):
             list(rows)
-        assert rows.num_good > 1000
+        assert rows.num_rows > 1000
     path.write_bytes(b"not packed at all")
     with pytest.raises(ValueError, match=rf"{name}, line 1: reading failed"):
         list(read_rows({"text": path}))
@@ -292,7 +292,7 @@ def test_a_line_may_have_just_one_mebibyte(tmp_path, extra, end, mark):
     )
     lines = [row.line for row in rows]
     assert lines == ([1] if extra <= 0 else []) + ([2] if end else [])
-    assert rows.num_bad == (extra > 0)
+    assert rows.num_skipped == (extra > 0)
 
 
 def test_a_byte_order_mark_is_no_line(tmp_path):
@@ -378,7 +378,7 @@ def test_csv_fields_beyond_the_csv_module_s_own_limit(tmp_path):
 )
 def test_tables_as_they_are_in_the_world(path, columns, good, bad):
     rows = read_rows(DATA / path, columns)
-    assert sum(1 for _ in rows) == good and rows.num_bad == bad
+    assert sum(1 for _ in rows) == good and rows.num_skipped == bad
 
 
 @pytest.mark.data

@@ -64,7 +64,7 @@ def test_marks_that_words_cannot_carry_are_listed(tmp_path, spans, fault):
     path.write_text("\n".join(json.dumps({"text": TEXT, "label": s}) for s in (spans, SPANS)) + "\n{\n\n")
     found, rows = read(path)
     assert found == [(WORDS, TAGS)]
-    assert fault in rows.report() and rows.num_bad == 3
+    assert fault in rows.report() and rows.num_skipped == 3
 
 
 def test_space_at_the_ends_of_a_mark_is_no_matter():

@@ -56,9 +56,9 @@ def test_what_cannot_be_read_is_told_by_the_rows_that_are_trained_on():
     data = Rows(lambda: iter([given_rows[0], SkippedRow("f", 9, "empty"), *given_rows[1:]]))
     for aside, rest in (stratified_split(data, 2, 1, group=of("group"), label=of("label")), first_rows(data, 2)):
         assert len(list(aside)) == 2 and len(list(rest)) == 4
-        assert rest.num_bad == 1 and "line 9: empty" in rest.report() and aside.num_bad == 0
+        assert rest.num_skipped == 1 and "line 9: empty" in rest.report() and aside.num_skipped == 0
     changed = rename_columns(data, {"x": "y"})
-    assert {row.values["label"] for row in changed} == {"y"} and changed.num_bad == 1
+    assert {row.values["label"] for row in changed} == {"y"} and changed.num_skipped == 1
 
 
 def test_the_first_rows():

@@ -308,7 +308,7 @@ def test_a_trained_translator_writes_what_transformers_and_ctranslate2_write(tmp
             kept = [
                 t
                 for t, i in zip(mine.tokens, mine.ids, strict=True)
-                if i not in app.generator.defaults.constraints.ends
+                if i not in app.generator.defaults.constraints.eos_token_ids
             ]
             engine_same += result.hypotheses[0] == kept
         figures[f"beam {beam}"] = {"same": same, "near-ties": ties, "same as ctranslate2": engine_same}

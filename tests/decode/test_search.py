@@ -39,7 +39,7 @@ class Fake:
 
 def test_what_is_finished_leaves_at_once():
     state = Fake(6)
-    rules = GenerationConstraints(ends=(0,))
+    rules = GenerationConstraints(eos_token_ids=(0,))
     steps = list(
         decode_steps(state, torch.zeros(6, dtype=torch.int64), rules, [SamplingParams()] * 6, [20] * 6, [[1]] * 6)
     )

@@ -31,7 +31,8 @@ CONFIGS = {
     "RecurrentDecoder": ModelConfig(decoder=SPEAKER),
     "RecurrentEncoderDecoder": ModelConfig(encoder=ENCODER, decoder=DECODER),
     "RecurrentForSequenceClassification": ModelConfig(
-        encoder=ENCODER, head=HeadConfig(kind="sequence", labels=("yes", "no"), pool="ends", dropout=0.1, **HEARD)
+        encoder=ENCODER,
+        head=HeadConfig(kind="sequence", labels=("yes", "no"), pool="bidirectional_last", dropout=0.1, **HEARD),
     ),
     "RecurrentForTokenClassification": ModelConfig(
         encoder=ENCODER, head=HeadConfig(kind="token", labels=("A", "B", "C"), inner=4, activation="tanh", **HEARD)
@@ -150,7 +151,7 @@ def test_texts_through_a_folder_with_a_tokenizer(tmp_path):
     config = ModelConfig(encoder=replace(ENCODER, vocab_size=tokenizer.vocab_size))
     save_folder(made(config, tokenizer), tmp_path / "net")
     model = load(tmp_path / "net")
-    assert model.encode(["a b", "c"], pool="ends").shape == (2, 10)
+    assert model.encode(["a b", "c"], pool="bidirectional_last").shape == (2, 10)
     assert model.max_len is None or model.max_len == tokenizer.max_len
 
 

@@ -233,10 +233,10 @@ def test_the_two_ends_of_what_was_read():
     layer = net("gru", layers=1, both=True)
     layout = Layout.from_lengths([3, 0, 1])
     out, (last,) = layer(torch.randn(4, 3, dtype=torch.float64), layout)
-    pooled = POOLINGS["ends"](out, layout)
+    pooled = POOLINGS["bidirectional_last"](out, layout)
     assert torch.equal(pooled[[0, 2]], last[[0, 2]].flatten(1)) and not pooled[1].any()
     with pytest.raises(ValueError, match="width 3 cannot be halved"):
-        POOLINGS["ends"](torch.randn(4, 3), layout)
+        POOLINGS["bidirectional_last"](torch.randn(4, 3), layout)
 
 
 def test_it_is_torchs_own_net():

@@ -70,7 +70,7 @@ def by_steps(decoder, ids, layout, memory, memory_layout):
 def test_roles():
     """Acceptor, transducer, language model, encoder-decoder: shapes of what they answer."""
     ids, layout, target, target_layout = batch([3, 5], [2, 4])
-    sequence = HeadConfig(kind="sequence", width=10, labels=("a", "b", "c"), pool="ends")
+    sequence = HeadConfig(kind="sequence", width=10, labels=("a", "b", "c"), pool="bidirectional_last")
     assert build(ModelConfig(encoder=ENCODER, head=sequence))(ids, layout).shape == (2, 3)
     token = HeadConfig(kind="token", width=10, labels=("a", "b"))
     assert build(ModelConfig(encoder=ENCODER, head=token))(ids, layout).shape == (8, 2)

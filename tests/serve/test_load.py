@@ -200,7 +200,7 @@ def narrow(folders, tmp_path_factory):
     """A server with a short deadline, whose queue is soon full."""
     running = start(
         tmp_path_factory.mktemp("narrow") / "log", f"lm={folders['lm']}", f"tag={folders['tag']}",
-        "--dtype", "float32", "--deadline", "2", "--rows", "4",
+        "--dtype", "float32", "--timeout", "2", "--max-num-seqs", "4",
     )  # fmt: skip
     yield running
     running.stop()

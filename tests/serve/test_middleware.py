@@ -26,7 +26,7 @@ def locked(folders, tmp_path_factory):
     here = tmp_path_factory.mktemp("locked")
     (here / "keys").write_text(f"# who may\nanna {KEY}\nother-key-without-a-name\n")
     running = start(
-        here / "log", *(f"{n}={p}" for n, p in folders.items()), "--dtype", "float32", "--keys", str(here / "keys")
+        here / "log", *(f"{n}={p}" for n, p in folders.items()), "--dtype", "float32", "--api-keys", str(here / "keys")
     )
     yield running
     assert running.stop() == -signal.SIGTERM
@@ -160,6 +160,6 @@ def test_a_server_without_keys_is_not_exposed():
     for near in ("127.0.0.1", "::1", "localhost", "127.8.9.1"):
         check_exposure(near, {})
     for far in ("0.0.0.0", "::", "192.168.1.4", "example.org"):
-        with pytest.raises(ValueError, match=r"no key is set.*--keys"):
+        with pytest.raises(ValueError, match=r"no key is set.*--api-keys"):
             check_exposure(far, {})
         check_exposure(far, {"anna": "x"})

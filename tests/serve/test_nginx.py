@@ -43,7 +43,7 @@ class Watched:
 @pytest.fixture(scope="module")
 def watched(folders) -> Watched:
     rules = SecurityConfig(keys={"me": SecurityConfig.digest(KEY)}, hosts=(*LOOPBACK, NAME))
-    return Watched(make_app(ModelRegistry({"lm": str(folders["lm"])}, dtype="float32"), rules=rules))
+    return Watched(make_app(ModelRegistry({"lm": str(folders["lm"])}, dtype="float32"), security=rules))
 
 
 @pytest.fixture(scope="module")

@@ -57,7 +57,7 @@ def test_replicas_are_counted():
 
 def test_a_service_without_keys_is_not_exposed(folders):
     plan = ReplicaConfig(sources={"lm": str(folders["lm"])})
-    refused = pytest.raises(ValueError, match=r"0\.0\.0\.0 is reachable from other machines.*--keys")
+    refused = pytest.raises(ValueError, match=r"0\.0\.0\.0 is reachable from other machines.*--api-keys")
     with refused, run_on_ray(plan, RayConfig(host="0.0.0.0")):
         pass
 
@@ -114,7 +114,7 @@ def test_the_haproxy_configuration_is_hardened():
 
 
 def _replica(folders, **options) -> Replica:
-    return Replica(ReplicaConfig(sources={"classify": str(folders["classify"])}, rules=SecurityConfig(), **options))
+    return Replica(ReplicaConfig(sources={"classify": str(folders["classify"])}, security=SecurityConfig(), **options))
 
 
 def _check(replica: Replica, times: int = 1) -> None:
@@ -138,7 +138,7 @@ def _started(folders, tmp_path_factory, *more: str):
     (folder / "keys").write_text(f"me {KEY}\n")
     running = start(
         folder / "log", *(f"{n}={p}" for n, p in folders.items()), "--dtype", "float32", "--on", "ray", *more,
-        "--keys", str(folder / "keys"),
+        "--api-keys", str(folder / "keys"),
     )  # fmt: skip
     family = psutil.Process(running.process.pid).children(recursive=True)
     yield running

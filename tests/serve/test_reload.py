@@ -50,7 +50,7 @@ def test_reload_of_a_full_server_drops_nothing(folder: Path):
     old = results(folder)
     registry = ModelRegistry({"lm": str(folder)}, dtype="float32")
     engine, release = Engine(EngineLimits(queue_tokens=120)), threading.Event()
-    app = make_app(registry, rules=SecurityConfig(hosts=("*",)), engine=engine)
+    app = make_app(registry, security=SecurityConfig(hosts=("*",)), engine=engine)
 
     async def run() -> None:
         transport = httpx.ASGITransport(app)
@@ -98,7 +98,7 @@ def test_reload_of_a_full_server_drops_nothing(folder: Path):
 def test_a_replaced_model_is_freed(folder: Path):
     registry = ModelRegistry({"lm": str(folder)}, dtype="float32")
     engine = Engine()
-    app = make_app(registry, rules=SecurityConfig(hosts=("*",)), engine=engine)
+    app = make_app(registry, security=SecurityConfig(hosts=("*",)), engine=engine)
     alive = weakref.ref(registry.all()[0])
 
     async def run() -> None:

@@ -49,7 +49,7 @@ def test_the_norms_are_those_of_the_whole_jacobian(kind):
 
 
 def test_the_study_end_to_end(text, tmp_path):
-    corpus = StudyCorpus.of(text)
+    corpus = StudyCorpus.from_file(text)
     assert (corpus.name, corpus.validation_rows) == ("text.txt", 20)
     sizes = {"steps": 2, "width": 8, "reach": 12, "sequences": 4}
     measured = gradient.measure(corpus, tmp_path / "runs", **sizes)
@@ -66,7 +66,7 @@ def test_the_study_end_to_end(text, tmp_path):
 def test_too_little_text_is_told(tmp_path):
     (tmp_path / "short.txt").write_text("".join(f"{n}\n" for n in range(300)))
     with pytest.raises(ValueError, match="shorter than 108 tokens; give more text"):
-        gradient.measure(StudyCorpus.of(tmp_path / "short.txt"), tmp_path / "runs", steps=1, width=8)
+        gradient.measure(StudyCorpus.from_file(tmp_path / "short.txt"), tmp_path / "runs", steps=1, width=8)
 
 
 def test_the_picture():

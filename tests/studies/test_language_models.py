@@ -25,7 +25,9 @@ def test_the_two_are_of_one_size(models, vocab_size):
 def test_the_study_end_to_end(tmp_path):
     (tmp_path / "text.txt").write_text("".join(f"Line {n} says that {n} is {n * n}.\n" for n in range(300)))
     sizes = {"steps": 24, "models": SMALL, "vocab_size": 300, "batch_tokens": 256}
-    measured = language_models.measure(StudyCorpus.of(tmp_path / "text.txt"), tmp_path / "runs", prompt="Line", **sizes)
+    measured = language_models.measure(
+        StudyCorpus.from_file(tmp_path / "text.txt"), tmp_path / "runs", prompt="Line", **sizes
+    )
     assert [s.label for s in measured.speakers] == ["LSTM", "Transformer"]
     for s in measured.speakers:
         assert [p.step for p in s.points] == list(range(2, 25, 2))
@@ -34,7 +36,9 @@ def test_the_study_end_to_end(tmp_path):
         assert s.sample.startswith("Line") and len(s.sample) > 4
         model = load(tmp_path / "runs" / s.label.lower() / "model").model
         assert s.parameters == sum(p.numel() for p in model.parameters())
-    again = language_models.measure(StudyCorpus.of(tmp_path / "text.txt"), tmp_path / "runs", prompt="Line", **sizes)
+    again = language_models.measure(
+        StudyCorpus.from_file(tmp_path / "text.txt"), tmp_path / "runs", prompt="Line", **sizes
+    )
     assert again == measured
 
 

@@ -41,8 +41,8 @@ def test_what_is_no_dialogue_is_told(tmp_path):
     bad = ['{"turns": ["a", "b"]}', '{"turns": ["alone"]}', '{"turns": "text"}', "{", '{"turns": ["a", {"role": 1}]}']
     (tmp_path / "x.jsonl").write_text("\n".join(bad) + "\n")
     rows = read_rows(tmp_path / "x.jsonl", {"turns": "turns"})
-    assert len(list(rows)) == 1 and rows.num_bad == 4
-    reasons = [one.reason for one in rows.bad]
+    assert len(list(rows)) == 1 and rows.num_skipped == 4
+    reasons = [one.reason for one in rows.skipped]
     assert reasons == [
         "has 1 turn: a dialogue needs at least two",
         "missing list 'turns'",

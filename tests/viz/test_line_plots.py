@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from clearhead.viz import Curve, Panel, draw_curves
 from clearhead.viz.line_plots import spread
-from clearhead.viz.style import COLOURS
+from clearhead.viz.style import COLORS
 
 CURVES = [
     Curve("with", [1, 2, 3], [90.0, 90.0, 89.0], [85.0, 85.0, 84.0], [95.0, 95.0, 94.0]),
@@ -23,7 +23,7 @@ def test_a_line_a_name_and_a_band_for_each_curve():
     (axes,) = figure.axes
     assert [list(line.get_ydata()) for line in axes.lines] == [c.y for c in CURVES]
     assert names(axes) == ["with", "without"]
-    assert [text.get_color() for text in axes.texts] == [line.get_color() for line in axes.lines] == list(COLOURS[:2])
+    assert [text.get_color() for text in axes.texts] == [line.get_color() for line in axes.lines] == list(COLORS[:2])
     assert len(axes.collections) == 1  # one curve has a band
     assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_title("left")) == ("length", "BLEU", "one panel")
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["short", "long"]

@@ -27,7 +27,7 @@ from clearhead.models.heads import LMHead
 from clearhead.text.token_batch import TokenBatch
 
 CHUNK_DOCUMENTS = 32  # documents between two checkpoints
-FIGURES = ("entropy", "distance", "first", "previous", "next", "same", "special")  # names of the statistics
+STATISTICS = ("entropy", "distance", "first", "previous", "next", "same", "special")  # names of the statistics
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def head_statistics(
     layers, head_counts = _self_attention_layers(loaded)
     fingerprint = _fingerprint(loaded, effects)
     sums = _read_state(state, fingerprint) or HeadSums(
-        statistics=tuple(tuple((0.0,) * len(FIGURES) for _ in range(count)) for count in head_counts),
+        statistics=tuple(tuple((0.0,) * len(STATISTICS) for _ in range(count)) for count in head_counts),
         ablated_losses=tuple((0.0,) * count for count in head_counts),
     )
     remaining = iter(documents)
@@ -118,7 +118,7 @@ def head_rows(layers: Sequence[str], sums: HeadSums) -> list[HeadRow]:
     rows: list[HeadRow] = []
     for layer, heads, losses in zip(layers, sums.statistics, sums.ablated_losses, strict=True):
         for head, (statistics, loss) in enumerate(zip(heads, losses, strict=True)):
-            means = {name: total / max(sums.queries, 1) for name, total in zip(FIGURES, statistics, strict=True)}
+            means = {name: total / max(sums.queries, 1) for name, total in zip(STATISTICS, statistics, strict=True)}
             effect = (loss - sums.full_loss) / sums.ablated_documents if sums.ablated_documents else None
             rows.append(HeadRow(layer=layer, head=head, effect=effect, **means))
     return rows

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -86,7 +86,7 @@ def read_tuning(path: Path) -> Tuning:
 
 
 @contextmanager
-def use_tuning(**thresholds: int | tuple[int, int]) -> Iterator[None]:
+def use_tuning(**thresholds: int | tuple[int, int]) -> Generator[None]:
     """Run a block with other thresholds. Layouts made before it keep the plans that they have cached."""
     before = {name: getattr(TUNING, name) for name in thresholds}
     try:

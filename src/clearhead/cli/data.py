@@ -34,7 +34,7 @@ def data(
     """
     from rich.console import Console
 
-    from clearhead.data.catalog import SETS
+    from clearhead.data.catalog import DATASETS
     from clearhead.data.datasets import find_dataset, import_files
 
     if folder is not None and download:
@@ -44,7 +44,7 @@ def data(
             raise ValueError(
                 "no data set is named: run clearhead data NAME --fetch, or clearhead data NAME --from FOLDER"
             )
-        datasets = [describe(dataset) for dataset in SETS.values()]
+        datasets = [describe(dataset) for dataset in DATASETS.values()]
         return typer.echo(json.dumps(datasets)) if as_json else show_all(Console(highlight=False), datasets)
     dataset = find_dataset(name)
     if folder is not None:

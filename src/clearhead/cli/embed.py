@@ -34,7 +34,7 @@ def embed(
     normalize: Annotated[
         bool | None, typer.Option("--normalize/--raw", help="Scale vectors to length 1. Default: the model's.")
     ] = None,
-    budget: Annotated[int, typer.Option(min=1, help="Maximum tokens per batch.")] = EMBED_BATCH_TOKENS,
+    batch_tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens per batch.")] = EMBED_BATCH_TOKENS,
     skip: Annotated[int, typer.Option(min=0, help="Number of lines to skip, to resume an interrupted run.")] = 0,
 ) -> None:
     """Compute an embedding vector for every line of text.
@@ -69,10 +69,10 @@ def embed(
         task = progress.add_task("reading", total=lines.size or None)
         try:
             texts = islice(lines, skip, None)
-            for part in pipeline.encode_batches(texts, pool=pool, normalize=normalize, budget=budget):
+            for part in pipeline.encode_batches(texts, pool=pool, normalize=normalize, batch_tokens=batch_tokens):
                 output.write(part.vectors)
                 done, tokens = done + len(part.vectors), tokens + part.num_tokens
-                truncated, longest = truncated + part.num_cut, max(longest, part.longest)
+                truncated, longest = truncated + part.num_truncated, max(longest, part.longest)
                 rate = tokens / (time.perf_counter() - begin)
                 fraction = (skip + done) / lines.count  # lines are read ahead of the vectors
                 description = f"{done:,} texts, {rate:,.0f} tokens/s"

@@ -86,16 +86,16 @@ def _table(rows: list[HeadRow]) -> Table:
     """Return a table of the heads with the largest effect or, where that is not measured, the lowest entropy."""
     from rich.table import Table
 
-    from clearhead.analysis.head_statistics import FIGURES
+    from clearhead.analysis.head_statistics import STATISTICS
 
     measured = rows[0].effect is not None
     order = sorted(rows, key=lambda h: -h.effect if h.effect is not None else h.entropy)
     title = f"the {min(MAX_HEADS, len(order))} heads with the {'largest effect' if measured else 'lowest entropy'}"
     table = Table(title=title, title_justify="left")
-    for name in ("layer", "head", *FIGURES, *(["effect"] if measured else [])):
+    for name in ("layer", "head", *STATISTICS, *(["effect"] if measured else [])):
         table.add_column(TITLES.get(name, name), justify="left" if name == "layer" else "right")
     for row in order[:MAX_HEADS]:
-        statistics = [f"{getattr(row, name):.2f}" for name in FIGURES]
+        statistics = [f"{getattr(row, name):.2f}" for name in STATISTICS]
         effect = [f"{row.effect:.4f}"] if row.effect is not None else []
         table.add_row(row.layer, str(row.head), *statistics, *effect)
     return table

@@ -28,7 +28,7 @@ def see(
     ] = None,
     plot_as: Annotated[
         str | None,
-        typer.Option("--plot", help="Draw a figure instead: alignment, heads, model, word, facts or rollout."),
+        typer.Option("--plot", help="Draw a figure instead: alignment, heads, model, word, head_stats or rollout."),
     ] = None,
     layer: Annotated[str | None, typer.Option(help="Layer of the figure, e.g. encoder.3 or decoder.2.cross.")] = None,
     head: Annotated[int | None, typer.Option(help="Head of the figure. Default: the mean of all heads.")] = None,
@@ -47,7 +47,7 @@ def see(
     Example: clearhead see en-de "A dog runs across the grass." --out dog.html
     """
     from clearhead.pipeline import load
-    from clearhead.viz.captured_run import WHOLE, show
+    from clearhead.viz.captured_run import MAX_PAGE_TOKENS, show
     from clearhead.viz.figures import plot
     from clearhead.viz.live_server import LiveServer
     from clearhead.viz.record_scene import record_scene
@@ -61,7 +61,7 @@ def see(
         written = save(figure, (out or Path(plot_as)).with_suffix(""))
         _print_result(as_json, {"files": [str(path) for path in written]}, f"{written[0]} and {written[1].name}")
         return
-    if not live and scene.longest <= WHOLE:
+    if not live and scene.longest <= MAX_PAGE_TOKENS:
         address = show(scene, out or Path("attention.html"))
         if open_it:
             webbrowser.open(address)

@@ -20,23 +20,23 @@ KEYS_VARIABLE = "CLEARHEAD_KEYS"
 @report_errors
 def serve(
     models: Annotated[list[str], typer.Argument(help="Model folders, each as FOLDER or NAME=FOLDER.")],
-    host: Annotated[str, typer.Option(help="Address to listen on; any but loopback needs --keys.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen on; any but loopback needs --api-keys.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any free port.")] = 8000,
-    keys: Annotated[
+    api_keys: Annotated[
         Path | None,
         typer.Option(help=f"File of API keys, one `NAME KEY` per line. Or ${KEYS_VARIABLE}, comma-separated."),
     ] = None,
-    host_name: Annotated[
+    allowed_host: Annotated[
         list[str] | None,
         typer.Option(help="Host name that browsers may use, e.g. api.example.org; *: any. Repeatable."),
     ] = None,
-    tokens: Annotated[int, typer.Option(min=64, max=2**20, help="Maximum tokens per batch.")] = 4096,
-    window: Annotated[
-        float, typer.Option(min=0, max=1000, help="Milliseconds that an idle engine waits for more requests to batch.")
+    batch_tokens: Annotated[int, typer.Option(min=64, max=2**20, help="Maximum tokens per batch.")] = 4096,
+    batch_wait_ms: Annotated[
+        float, typer.Option(min=0, max=1000, help="How long an idle engine waits for more requests to batch.")
     ] = 2.0,
-    deadline: Annotated[float, typer.Option(min=0.1, max=3600, help="Timeout of a request in seconds.")] = 60.0,
-    rows: Annotated[
-        int, typer.Option(min=1, max=1024, help="Maximum number of texts that a model generates at once.")
+    timeout: Annotated[float, typer.Option(min=0.1, max=3600, help="Timeout of a request in seconds.")] = 60.0,
+    max_num_seqs: Annotated[
+        int, typer.Option(min=1, max=1024, help="Maximum number of sequences that a model generates at once.")
     ] = 64,
     threads: Annotated[
         int | None, typer.Option(min=1, help="Number of PyTorch threads. Default: one per core.")
@@ -53,7 +53,7 @@ def serve(
     ray_address: Annotated[
         str | None, typer.Option(help="Ray: cluster to join, HOST:PORT. Default: start a local one.")
     ] = None,
-    patience: Annotated[
+    health_timeout: Annotated[
         float,
         typer.Option(min=1, max=3600, help="Ray: seconds without a response before a replica is replaced."),
     ] = 10.0,
@@ -76,32 +76,44 @@ def serve(
         from clearhead.serve.server import Server, check_exposure, set_logs
     except ImportError as error:
         raise ValueError(f"serving needs {error.name}: pip install 'clearhead[serve]'") from None
-    if keys is not None:
-        lines = keys.read_text(encoding="utf-8").split("\n")
+    if api_keys is not None:
+        lines = api_keys.read_text(encoding="utf-8").split("\n")
     else:
         lines = os.environ.get(KEYS_VARIABLE, "").split(",")
-    api_keys = read_keys(lines)
-    if keys is not None and not api_keys:
-        raise ValueError(f"{keys} contains no key: write one `NAME KEY` per line")
-    check_exposure(host, api_keys)
+    keys = read_keys(lines)
+    if api_keys is not None and not keys:
+        raise ValueError(f"{api_keys} contains no key: write one `NAME KEY` per line")
+    check_exposure(host, keys)
     if on not in ("local", "ray"):
         raise ValueError(f"--on {on} is unknown: choose local or ray")
     sources = named_models(models)
     if threads is not None:
         torch.set_num_threads(threads)
     set_logs(quiet=quiet)
-    hosts = (*LOOPBACK, host.lower(), *(name.lower() for name in host_name or []))
-    security = SecurityConfig(keys=api_keys, hosts=hosts)
-    limits = EngineLimits(batch_tokens=tokens, batch_window_s=window / 1000, deadline_s=deadline, max_sequences=rows)
+    hosts = (*LOOPBACK, host.lower(), *(name.lower() for name in allowed_host or []))
+    security = SecurityConfig(keys=keys, hosts=hosts)
+    limits = EngineLimits(
+        batch_tokens=batch_tokens, batch_window_s=batch_wait_ms / 1000, deadline_s=timeout, max_sequences=max_num_seqs
+    )
     if on == "ray":
         from clearhead.serve.ray_serve import RayConfig, parse_count, run_on_ray, wait
         from clearhead.serve.replica import ReplicaConfig
 
         replica = ReplicaConfig(
-            sources=sources, dtype=dtype, device=device, limits=limits, rules=security, patience=patience, quiet=quiet
+            sources=sources,
+            dtype=dtype,
+            device=device,
+            limits=limits,
+            security=security,
+            health_timeout_s=health_timeout,
+            quiet=quiet,
         )
         cluster = RayConfig(
-            host=host, port=port, replicas=parse_count(replicas), cores=cores_per_replica or 0, join=ray_address
+            host=host,
+            port=port,
+            replicas=parse_count(replicas),
+            cores=cores_per_replica or 0,
+            cluster_address=ray_address,
         )
         stdout = sys.stdout
         with redirect_stdout(sys.stderr), run_on_ray(replica, cluster) as service:  # Ray prints to stdout
@@ -110,7 +122,7 @@ def serve(
             wait()
         return
     registry = ModelRegistry(sources, dtype=dtype, device=device)
-    server = Server(make_app(registry, limits=limits, rules=security), host, port)
+    server = Server(make_app(registry, limits=limits, security=security), host, port)
     served = [{"name": model.name, "tasks": list(model.tasks)} for model in registry.all()]
     _print_address(server.address, served, as_json=as_json)
     server.serve_here()

@@ -139,7 +139,7 @@ def _language(
 ) -> GradientResult | LanguageModelsResult:
     from clearhead.studies import StudyCorpus, gradient, language_models
 
-    corpus = StudyCorpus.of(text)
+    corpus = StudyCorpus.from_file(text)
     if name == "gradient":
         sizes: dict[str, Any] = {"steps": 3, "width": 16, "reach": 24, "sequences": 4} if quick else {}
         return gradient.measure(corpus, folder, seed=seed, on_progress=on_progress, **sizes)

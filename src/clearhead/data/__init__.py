@@ -1,14 +1,14 @@
 """Data: readers of common file formats, named data sets, tokenized columns on disk, and batching."""
 
 from clearhead.data.batches import FixedSizeBatches, Integers, TokenBudgetBatches, split_batch
-from clearhead.data.catalog import SETS, Dataset, RemoteFile
+from clearhead.data.catalog import DATASETS, Dataset, RemoteFile
 from clearhead.data.datasets import data_home, fetch, import_files, locate
 from clearhead.data.ragged import Column, Columns, InMemoryColumns, Ragged, open_columns, save_columns
 from clearhead.data.readers import columns_of, read_rows
 from clearhead.data.rows import Row, Rows, SkippedRow
 
 __all__ = [
-    "SETS",
+    "DATASETS",
     "Column",
     "Columns",
     "Dataset",

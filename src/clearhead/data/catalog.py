@@ -52,4 +52,4 @@ def _load() -> dict[str, Dataset]:
     return {name: _dataset(name, entry) for name, entry in tomllib.loads(text).items()}
 
 
-SETS: dict[str, Dataset] = _load()
+DATASETS: dict[str, Dataset] = _load()

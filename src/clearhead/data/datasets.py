@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import IO, cast
 from urllib.error import HTTPError
 
-from clearhead.data.catalog import SETS, Dataset, RemoteFile
+from clearhead.data.catalog import DATASETS, Dataset, RemoteFile
 from clearhead.files import MANIFEST, IntegrityError, Manifest, new_folder, read_manifest, safe_join, write_manifest
 from clearhead.text.corpus import decompressed
 
@@ -73,9 +73,9 @@ def data_home() -> Path:
 
 def find_dataset(name: str) -> Dataset:
     """Return the data set with this name."""
-    if name not in SETS:
-        raise ValueError(f"there is no data set {name!r}: {_choices(SETS, name)}")
-    return SETS[name]
+    if name not in DATASETS:
+        raise ValueError(f"there is no data set {name!r}: {_choices(DATASETS, name)}")
+    return DATASETS[name]
 
 
 def import_files(name: str, folder: str | Path) -> Path:
@@ -128,7 +128,7 @@ def locate(reference: str | Path, base: str | Path) -> Path:
     """Resolve a recipe path: `multi30k:train.en.gz` is a file of a data set, other paths are relative to `base`."""
     path = Path(base) / reference
     match = _REFERENCE.fullmatch(str(reference))
-    if match is None or (match[1] not in SETS and path.exists()):
+    if match is None or (match[1] not in DATASETS and path.exists()):
         return path
     wanted, name = find_dataset(match[1]), match[2]
     manifest = dataset_folder(wanted)

@@ -37,9 +37,9 @@ class RowError:
 
 @dataclass
 class _Tally:
-    bad: list[SkippedRow] = field(default_factory=list[SkippedRow])
-    num_bad: int = 0
-    num_good: int = 0
+    skipped: list[SkippedRow] = field(default_factory=list[SkippedRow])
+    num_skipped: int = 0
+    num_rows: int = 0
 
 
 class Rows:
@@ -53,19 +53,19 @@ class Rows:
         self._tally = _Tally()
 
     @property
-    def bad(self) -> list[SkippedRow]:
+    def skipped(self) -> list[SkippedRow]:
         """The first hundred skipped rows."""
-        return self._tally.bad
+        return self._tally.skipped
 
     @property
-    def num_bad(self) -> int:
+    def num_skipped(self) -> int:
         """Number of skipped rows."""
-        return self._tally.num_bad
+        return self._tally.num_skipped
 
     @property
-    def num_good(self) -> int:
+    def num_rows(self) -> int:
         """Number of rows yielded."""
-        return self._tally.num_good
+        return self._tally.num_rows
 
     def __iter__(self) -> Iterator[Row]:
         self._tally = _Tally()
@@ -78,18 +78,22 @@ class Rows:
     def _rows(self, tally: _Tally) -> Iterator[Row]:
         for row in self._read():
             if isinstance(row, Row):
-                tally.num_good += 1
+                tally.num_rows += 1
                 yield row
             else:
-                tally.num_bad += 1
-                if len(tally.bad) < MAX_RECORDED:
-                    tally.bad.append(row)
+                tally.num_skipped += 1
+                if len(tally.skipped) < MAX_RECORDED:
+                    tally.skipped.append(row)
 
     def report(self) -> str:
         """Return one sentence about the skipped rows; empty if there are none."""
-        if not self.num_bad:
+        if not self.num_skipped:
             return ""
-        reported = [f"{bad.file} line {bad.line:,}: {bad.reason}" for bad in self.bad[:MAX_REPORTED]]
-        more = [f"and {self.num_bad - MAX_REPORTED:,} more"] if self.num_bad > MAX_REPORTED else []
-        was = "row was" if self.num_bad + self.num_good == 1 else "rows was" if self.num_bad == 1 else "rows were"
-        return f"{self.num_bad:,} of {self.num_bad + self.num_good:,} {was} skipped: {'; '.join(reported + more)}"
+        reported = [f"{bad.file} line {bad.line:,}: {bad.reason}" for bad in self.skipped[:MAX_REPORTED]]
+        more = [f"and {self.num_skipped - MAX_REPORTED:,} more"] if self.num_skipped > MAX_REPORTED else []
+        was = (
+            "row was" if self.num_skipped + self.num_rows == 1 else "rows was" if self.num_skipped == 1 else "rows were"
+        )
+        return (
+            f"{self.num_skipped:,} of {self.num_skipped + self.num_rows:,} {was} skipped: {'; '.join(reported + more)}"
+        )

@@ -64,7 +64,7 @@ def search(
     read, for constraints that depend on them.
     """
     B, W = len(first), beam.size
-    keep = max(2, 1 + len(constraints.ends)) * W
+    keep = max(2, 1 + len(constraints.eos_token_ids)) * W
     numbers = np.arange(B)  # the sequence in each row
     running = np.full((B, W), _EXCLUDED, dtype=np.float32)
     running[:, 0] = 0.0  # all hypotheses start equal: only the first counts
@@ -91,7 +91,7 @@ def search(
             candidates = topk(scores, base, keep, normal=True)
         values, parents, words = (x.cpu().numpy() for x in candidates)  # (B, keep), the best first
 
-        hits = np.isin(words, constraints.ends) | (length == max_new_tokens)
+        hits = np.isin(words, constraints.eos_token_ids) | (length == max_new_tokens)
         alive = values + hits * _EXCLUDED
         order = np.argsort(-alive, axis=1, kind="stable")[:, :W]
         at = np.arange(len(numbers))[:, None]

@@ -95,7 +95,7 @@ class ContinuousDecoder:
         picked = tokens.cpu().numpy()
         for read, token in zip(self._read, picked.tolist(), strict=True):
             read.append(token)
-        done = np.isin(picked, self._constraints.ends) | last
+        done = np.isin(picked, self._constraints.eos_token_ids) | last
         result = DecodeStep(self._names, picked, chosen.cpu().numpy(), done)
         self._next, self._steps = tokens, self._steps + 1
         self._keep(compact(done))

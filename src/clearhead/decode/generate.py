@@ -143,9 +143,9 @@ def prompt_rows(generator: TextGenerator, prompts: Sequence[str]) -> list[list[i
     tokens = generator.tokenizer(list(prompts), offsets=False)
     rows = [part.tolist() for part in tokens.layout.split(tokens.ids)]
     if any(not row for row in rows):
-        if generator.defaults.constraints.start is None:
+        if generator.defaults.constraints.start_token_id is None:
             raise ValueError("the prompt is empty, and the model has no start token: give a prompt with text")
-        rows = [row or [generator.defaults.constraints.start] for row in rows]
+        rows = [row or [generator.defaults.constraints.start_token_id] for row in rows]
     return rows
 
 

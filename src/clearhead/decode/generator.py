@@ -88,9 +88,9 @@ class TextGenerator:
     @property
     def start(self) -> int:
         """The id that the decoder reads first."""
-        if self.defaults.constraints.start is None:
+        if self.defaults.constraints.start_token_id is None:
             raise ValueError("the folder has no start token: add decoder_start_token_id to config.json")
-        return self.defaults.constraints.start
+        return self.defaults.constraints.start_token_id
 
     def token_budget(self, read: int, wanted: int | None, fallback: int) -> int:
         """Return the maximum of new tokens after `read` tokens; raises ValueError where `wanted` does not fit."""

@@ -37,26 +37,26 @@ class LogitsProcessor:
     def __init__(self, constraints: GenerationConstraints, vocab_size: int, device: torch.device) -> None:
         self._constraints = constraints
         named = (
-            *constraints.ends,
-            *(i for run in constraints.forbidden for i in run),
-            *constraints.forced_last,
-            *constraints.forbidden_first,
+            *constraints.eos_token_ids,
+            *(i for run in constraints.bad_words_ids for i in run),
+            *constraints.forced_eos_token_ids,
+            *constraints.begin_suppress_tokens,
         )
         if named and max(named) >= vocab_size:
             raise ValueError(
                 f"generation_config.json names token {max(named)}, but the model's vocabulary has {vocab_size} tokens"
             )
-        self._singles = _columns((run[0] for run in constraints.forbidden if len(run) == 1), device)
-        self._ends = _columns(constraints.ends, device)
-        self._first = _columns(constraints.forbidden_first, device)
-        self._runs = [run for run in constraints.forbidden if len(run) > 1]
+        self._singles = _columns((run[0] for run in constraints.bad_words_ids if len(run) == 1), device)
+        self._ends = _columns(constraints.eos_token_ids, device)
+        self._first = _columns(constraints.begin_suppress_tokens, device)
+        self._runs = [run for run in constraints.bad_words_ids if len(run) > 1]
         self._banned: dict[tuple[bool, bool], Tensor | None] = {}
 
     def is_plain(self, step: Steps, prompt_sizes: Sequence[int], last: np.ndarray) -> bool:
         """Returns whether this step only bans tokens, the same in every row; `banned` then returns them."""
         constraints, steps = self._constraints, np.atleast_1d(step)
-        forces = (constraints.forced_first is not None and bool((steps == 0).any())) or (
-            bool(constraints.forced_last) and bool(last.any())
+        forces = (constraints.forced_bos_token_id is not None and bool((steps == 0).any())) or (
+            bool(constraints.forced_eos_token_ids) and bool(last.any())
         )
         if constraints.needs_history or forces:
             return False
@@ -66,8 +66,11 @@ class LogitsProcessor:
 
     def _phase(self, step: int) -> tuple[bool, bool]:
         """Returns whether an end token is too early, and whether this is the first token that the model chooses."""
-        first = 0 if self._constraints.forced_first is None else 1
-        return self._ends is not None and step < self._constraints.min_new, self._first is not None and step == first
+        first = 0 if self._constraints.forced_bos_token_id is None else 1
+        return (
+            self._ends is not None and step < self._constraints.min_new_tokens,
+            self._first is not None and step == first,
+        )
 
     def banned(self, step: Steps) -> Tensor | None:
         """Returns the token ids that no row may generate at this step; valid if `is_plain`."""
@@ -96,26 +99,28 @@ class LogitsProcessor:
                 self._apply_history(scores[row], tokens)
         if self._singles is not None:
             scores.index_fill_(1, self._singles, NEVER)
-        if self._ends is not None and max(constraints.min_len, constraints.min_new) > 0:
-            early = (np.array(prompt_sizes) + steps < constraints.min_len) | (steps < constraints.min_new)
+        if self._ends is not None and max(constraints.min_len, constraints.min_new_tokens) > 0:
+            early = (np.array(prompt_sizes) + steps < constraints.min_len) | (steps < constraints.min_new_tokens)
             _fill(scores, early, self._ends, NEVER)
-        if constraints.forced_first is not None:
+        if constraints.forced_bos_token_id is not None:
             begins = steps == 0
             _fill(scores, begins, None, NEVER)
-            _fill(scores, begins, _columns([constraints.forced_first], scores.device), 0.0)
-        if constraints.forced_last:
+            _fill(scores, begins, _columns([constraints.forced_bos_token_id], scores.device), 0.0)
+        if constraints.forced_eos_token_ids:
             _fill(scores, last, None, NEVER)
-            _fill(scores, last, _columns(constraints.forced_last, scores.device), 0.0)
+            _fill(scores, last, _columns(constraints.forced_eos_token_ids, scores.device), 0.0)
         if self._first is not None:
-            _fill(scores, steps == (0 if constraints.forced_first is None else 1), self._first, NEVER)
+            _fill(scores, steps == (0 if constraints.forced_bos_token_id is None else 1), self._first, NEVER)
 
     def _apply_history(self, scores: Tensor, tokens: np.ndarray) -> None:
         """Applies the constraints that depend on the tokens of one row to its scores (V,)."""
-        if self._constraints.repetition != 1.0:
+        if self._constraints.repetition_penalty != 1.0:
             seen = torch.from_numpy(np.unique(tokens)).to(scores.device)
             old = scores[seen]
-            scores[seen] = torch.where(old < 0, old * self._constraints.repetition, old / self._constraints.repetition)
-        size = self._constraints.no_repeat
+            scores[seen] = torch.where(
+                old < 0, old * self._constraints.repetition_penalty, old / self._constraints.repetition_penalty
+            )
+        size = self._constraints.no_repeat_ngram_size
         if size and len(tokens) + 1 >= size:
             runs = np.lib.stride_tricks.sliding_window_view(tokens, size) if len(tokens) >= size else tokens[:0, None]
             tail = tokens[len(tokens) - size + 1 :]

@@ -38,16 +38,16 @@ MEASURE_SECONDS = 2.0  # for both models together
 class Comparison:
     """The maximum absolute differences of an exported model, the largest absolute output, and both speeds."""
 
-    alone: float  # each text as its own batch
-    together: float  # all texts in one batch
-    largest: float
-    speed: float  # sequences per second
-    original: float  # sequences per second of the original
+    max_diff_single: float  # each text as its own batch
+    max_diff_batch: float  # all texts in one batch
+    max_abs_output: float
+    sequences_per_s: float  # sequences per second
+    original_sequences_per_s: float  # sequences per second of the original
 
 
 def ragged(loaded: LoadedModel) -> Run:
     """Returns a function that runs a loaded model on ragged batches."""
-    spec = OutputSpec.of(loaded)
+    spec = OutputSpec.for_model(loaded)
 
     @torch.inference_mode()
     def run(ids: Tensor, layout: Layout, segments: Tensor | None) -> dict[str, Tensor]:
@@ -69,7 +69,13 @@ def compare_exported(loaded: LoadedModel, exported: Run, *, seconds: float = MEA
     batches = [_repeat(*batch) for batch in singles]
     speeds = _speeds((exported, original), batches, COPIES * len(TEXTS), seconds)
     largest = max(float(out.abs().max()) for e in expected for out in e.values())
-    return Comparison(alone=alone, together=together, largest=largest, speed=speeds[0], original=speeds[1])
+    return Comparison(
+        max_diff_single=alone,
+        max_diff_batch=together,
+        max_abs_output=largest,
+        sequences_per_s=speeds[0],
+        original_sequences_per_s=speeds[1],
+    )
 
 
 def _difference(actual: dict[str, Tensor], expected: dict[str, Tensor]) -> float:

@@ -47,15 +47,15 @@ def export(
     if model.encoder is not None:
         spec.register_source_vocabulary(tokens)
         spec.register_target_vocabulary(tokens)
-        assert constraints.start is not None
-        spec.config.decoder_start_token = tokens[constraints.start]
+        assert constraints.start_token_id is not None
+        spec.config.decoder_start_token = tokens[constraints.start_token_id]
     else:
         spec.register_vocabulary(tokens)
-    if not constraints.ends:
+    if not constraints.eos_token_ids:
         raise ValueError("this model has no end token: set eos_token_id in generation_config.json")
-    spec.config.eos_token = tokens[constraints.ends[0]]
-    spec.config.bos_token = tokens[constraints.ends[0] if tokenizer.bos_id is None else tokenizer.bos_id]
-    spec.config.unk_token = tokens[constraints.ends[0] if tokenizer.unk_id is None else tokenizer.unk_id]
+    spec.config.eos_token = tokens[constraints.eos_token_ids[0]]
+    spec.config.bos_token = tokens[constraints.eos_token_ids[0] if tokenizer.bos_id is None else tokenizer.bos_id]
+    spec.config.unk_token = tokens[constraints.eos_token_ids[0] if tokenizer.unk_id is None else tokenizer.unk_id]
     spec.validate()
     spec.optimize(quantization=quantization)
     with new_folder(folder, overwrite=overwrite) as target:
@@ -176,12 +176,16 @@ class _SpecWriter:
 
     def _forbid(self, projection: Any, constraints: GenerationConstraints) -> None:
         """Gives forbidden tokens a large negative bias: the format has no list of them."""
-        if constraints.needs_history or constraints.forbidden_first or constraints.forced_first is not None:
+        if (
+            constraints.needs_history
+            or constraints.begin_suppress_tokens
+            or constraints.forced_bos_token_id is not None
+        ):
             raise ValueError(
                 "generation_config.json sets constraints that CTranslate2's format cannot store (token sequences, "
                 "repetition, first tokens): remove them, and pass them to the engine at run time"
             )
-        if singles := [run[0] for run in constraints.forbidden]:
+        if singles := [run[0] for run in constraints.bad_words_ids]:
             bias = projection.bias if projection.has_bias() else np.zeros(len(projection.weight), dtype=np.float32)
             projection.bias = bias.copy()
             projection.bias[singles] = _FORBIDDEN_BIAS

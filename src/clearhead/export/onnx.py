@@ -41,7 +41,7 @@ def export_onnx(
     """
     if quantization is not None and quantization not in QUANTIZATIONS:
         raise ValueError(f"there is no quantization {quantization!r} for ONNX: choose {', '.join(QUANTIZATIONS)}")
-    spec = OutputSpec.of(loaded)
+    spec = OutputSpec.for_model(loaded)
     if is_int8(loaded.model):
         raise ValueError("this model is already int8: export the original with --quantization int8")
     _require_onnx()
@@ -70,7 +70,7 @@ def open_onnx(loaded: LoadedModel, folder: str | Path) -> Run:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
     session = onnxruntime.InferenceSession(str(Path(folder) / MODEL), options, providers=["CPUExecutionProvider"])
-    spec, names = OutputSpec.of(loaded), inputs(loaded)
+    spec, names = OutputSpec.for_model(loaded), inputs(loaded)
 
     def run(ids: Tensor, layout: Layout, segments: Tensor | None) -> dict[str, Tensor]:
         rows = ids, torch.ones_like(ids), torch.zeros_like(ids) if segments is None else segments

@@ -31,7 +31,7 @@ class OutputSpec:
     sentence: SentenceConfig | None = None  # set if the folder has sentence-transformers settings
 
     @staticmethod
-    def of(loaded: LoadedModel) -> OutputSpec:
+    def for_model(loaded: LoadedModel) -> OutputSpec:
         """Returns the outputs of a loaded text encoder; ValueError for other models."""
         if loaded.config.decoder is not None or not isinstance(loaded.config.encoder, TransformerConfig):
             raise ValueError(

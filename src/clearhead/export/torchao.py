@@ -22,7 +22,7 @@ def export_int8(loaded: LoadedModel, folder: str | Path, *, overwrite: bool = Fa
 
     Weights are quantized symmetrically per output channel; the config sets dynamic per-token activation quantization.
     """
-    OutputSpec.of(loaded)
+    OutputSpec.for_model(loaded)
     if is_int8(loaded.model):
         raise ValueError("this model is already int8: copy its folder")
     quantize = _quantizer()

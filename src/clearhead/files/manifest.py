@@ -173,7 +173,7 @@ def _names(folder: Path) -> list[str]:
 def _dump(manifest: Manifest) -> bytes:
     """Serializes a manifest canonically, with the SHA-256 of the same text without that line."""
     files = {name: vars(file) for name, file in manifest.files.items()}
-    body: dict[str, Any] = {"version": manifest.version, "facts": manifest.metadata, "files": files}
+    body: dict[str, Any] = {"version": manifest.version, "metadata": manifest.metadata, "files": files}
     body["sha256"] = hashlib.sha256(_canonical(body)).hexdigest()
     return _canonical(body)
 
@@ -184,10 +184,10 @@ def _canonical(value: dict[str, Any]) -> bytes:
 
 def _load(value: dict[str, Any]) -> Manifest:
     match value:
-        case {"version": str(version), "facts": dict(facts), "files": dict(files)}:
-            return Manifest(version=version, metadata=facts, files={name: _file(v) for name, v in files.items()})
+        case {"version": str(version), "metadata": dict(metadata), "files": dict(files)}:
+            return Manifest(version=version, metadata=metadata, files={name: _file(v) for name, v in files.items()})
         case _:
-            raise ValueError("it must have version, facts and files")
+            raise ValueError("it must have version, metadata and files")
 
 
 def _file(value: Any) -> FileEntry:

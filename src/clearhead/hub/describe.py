@@ -58,7 +58,7 @@ def describe(source: str | Path) -> dict[str, Any]:
         "intact": False if problems else None if manifest is None else True,
         "problems": problems,
         "saved_by": None if manifest is None else manifest.version,
-        "facts": {} if manifest is None else manifest.metadata,
+        "metadata": {} if manifest is None else manifest.metadata,
     }
 
 

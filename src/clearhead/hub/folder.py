@@ -176,13 +176,13 @@ def save_folder(
         for name, data in loaded.extra_files.items():
             (target / name).parent.mkdir(exist_ok=True)
             (target / name).write_bytes(data)
-        facts: dict[str, Any] = {**loaded.metadata, **(metadata or {}), "architecture": loaded.architecture}
+        info: dict[str, Any] = {**loaded.metadata, **(metadata or {}), "architecture": loaded.architecture}
         if loaded.config.head is not None:
-            facts |= {"head": loaded.config.head.kind, "labels": list(loaded.config.head.labels)}
+            info |= {"head": loaded.config.head.kind, "labels": list(loaded.config.head.labels)}
         if loaded.tokenizer is not None:
             loaded.tokenizer.save(target)
-            facts["tokenizer"] = loaded.tokenizer.fingerprint()
-        write_manifest(target, facts)
+            info["tokenizer"] = loaded.tokenizer.fingerprint()
+        write_manifest(target, info)
 
 
 def _check_ids(raw: Raw) -> None:

@@ -28,26 +28,30 @@ _SPECIAL_TOKENS = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_star
 class GenerationConstraints:
     """Which tokens a generated text may hold, and how it starts and ends."""
 
-    start: int | None = None  # decoder_start_token_id, else bos_token_id
-    ends: tuple[int, ...] = ()  # eos_token_id
-    forbidden: tuple[tuple[int, ...], ...] = ()  # tokens and token sequences that are never generated
-    forbidden_first: tuple[int, ...] = ()  # not allowed as the first token
-    forced_first: int | None = None
-    forced_last: tuple[int, ...] = ()  # the last token of a text that reaches the length limit
+    start_token_id: int | None = None  # decoder_start_token_id, else bos_token_id
+    eos_token_ids: tuple[int, ...] = ()  # eos_token_id
+    bad_words_ids: tuple[tuple[int, ...], ...] = ()  # tokens and token sequences that are never generated
+    begin_suppress_tokens: tuple[int, ...] = ()  # not allowed as the first token
+    forced_bos_token_id: int | None = None
+    forced_eos_token_ids: tuple[int, ...] = ()  # the last token of a text that reaches the length limit
     min_len: int = 0  # tokens before an end token, prompt included
-    min_new: int = 0  # tokens before an end token, prompt excluded
-    no_repeat: int = 0  # n-grams of this size occur once (no_repeat_ngram_size)
-    repetition: float = 1.0  # divides the score of tokens that occurred before (Keskar et al. 2019)
+    min_new_tokens: int = 0  # tokens before an end token, prompt excluded
+    no_repeat_ngram_size: int = 0  # n-grams of this size occur once (no_repeat_ngram_size)
+    repetition_penalty: float = 1.0  # divides the score of tokens that occurred before (Keskar et al. 2019)
 
     def ended(self, ids: Sequence[int], limit: int) -> bool:
         """Returns whether the model ended the text itself; an end forced at the limit does not count."""
-        forced = bool(self.forced_last) and len(ids) >= limit
-        return len(ids) > 0 and ids[-1] in self.ends and not forced
+        forced = bool(self.forced_eos_token_ids) and len(ids) >= limit
+        return len(ids) > 0 and ids[-1] in self.eos_token_ids and not forced
 
     @property
     def needs_history(self) -> bool:
         """Whether the allowed next tokens depend on the tokens so far."""
-        return self.repetition != 1.0 or self.no_repeat > 0 or any(len(run) > 1 for run in self.forbidden)
+        return (
+            self.repetition_penalty != 1.0
+            or self.no_repeat_ngram_size > 0
+            or any(len(run) > 1 for run in self.bad_words_ids)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +59,7 @@ class GenerationDefaults:
     """The generation settings of a model folder, used where the caller gives none."""
 
     constraints: GenerationConstraints
-    beam: int = 1
+    num_beams: int = 1
     length_penalty: float = 1.0
     early_stopping: EarlyStopping = False
     max_len: int | None = None  # total tokens, start token or prompt included
@@ -86,18 +90,18 @@ def read_defaults(generation: Mapping[str, Any] | None, config: Mapping[str, Any
     forbidden = [run for run in bad_words if run and not (len(run) == 1 and run[0] in ends)]
     return GenerationDefaults(
         constraints=GenerationConstraints(
-            start=first_id("bos_token_id") if start is None else start,
-            ends=ends,
-            forbidden=(*forbidden, *((id,) for id in ids("suppress_tokens"))),
-            forbidden_first=ids("begin_suppress_tokens"),
-            forced_first=first_id("forced_bos_token_id"),
-            forced_last=ids("forced_eos_token_id"),
+            start_token_id=first_id("bos_token_id") if start is None else start,
+            eos_token_ids=ends,
+            bad_words_ids=(*forbidden, *((id,) for id in ids("suppress_tokens"))),
+            begin_suppress_tokens=ids("begin_suppress_tokens"),
+            forced_bos_token_id=first_id("forced_bos_token_id"),
+            forced_eos_token_ids=ids("forced_eos_token_id"),
             min_len=_number(settings, "min_length", 0, integer=True),
-            min_new=_number(settings, "min_new_tokens", 0, integer=True),
-            no_repeat=_number(settings, "no_repeat_ngram_size", 0, integer=True),
-            repetition=_number(settings, "repetition_penalty", 1.0),
+            min_new_tokens=_number(settings, "min_new_tokens", 0, integer=True),
+            no_repeat_ngram_size=_number(settings, "no_repeat_ngram_size", 0, integer=True),
+            repetition_penalty=_number(settings, "repetition_penalty", 1.0),
         ),
-        beam=_number(settings, "num_beams", 1, integer=True),
+        num_beams=_number(settings, "num_beams", 1, integer=True),
         length_penalty=_number(settings, "length_penalty", 1.0),
         early_stopping=_early_stopping(settings.get("early_stopping")),
         max_len=_number(settings, "max_length", None, integer=True),

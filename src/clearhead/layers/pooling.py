@@ -23,7 +23,9 @@ def last(x: Tensor, layout: Layout) -> Tensor:
 def bidirectional_last(x: Tensor, layout: Layout) -> Tensor:
     """Returns the final states of both directions, (B, D): half of the last token, then half of the first."""
     if x.shape[1] % 2:
-        raise ValueError(f"vectors of width {x.shape[1]} cannot be halved: 'ends' pooling is for bidirectional nets")
+        raise ValueError(
+            f"vectors of width {x.shape[1]} cannot be halved: 'bidirectional_last' pooling is for bidirectional nets"
+        )
     half = x.shape[1] // 2
     return torch.cat([last(x[:, :half], layout), first(x[:, half:], layout)], 1)
 
@@ -60,7 +62,7 @@ def _extreme(x: Tensor, layout: Layout, reduce: str) -> Tensor:
 POOLINGS: dict[str, Callable[[Tensor, Layout], Tensor]] = {
     "first": first,
     "last": last,
-    "ends": bidirectional_last,
+    "bidirectional_last": bidirectional_last,
     "mean": mean,
     "max": max_pool,
     "min": min_pool,

@@ -329,7 +329,7 @@ class DecoderStart(nn.Module):
     def __init__(self, config: RecurrentConfig, encoder: RecurrentConfig) -> None:
         super().__init__()
         c = config
-        self.pool = POOLINGS["ends" if encoder.bidirectional else "last"]
+        self.pool = POOLINGS["bidirectional_last" if encoder.bidirectional else "last"]
         self.num_layers, self.memory_width = c.num_layers, encoder.encoded_width
         self.maps = nn.ModuleList(  # an LSTM has one for its cell states too
             nn.Linear(self.memory_width, c.num_layers * c.hidden_size) for _ in range(2 if c.kind == "lstm" else 1)

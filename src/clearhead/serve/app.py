@@ -50,7 +50,7 @@ def make_app(
     registry: ModelRegistry,
     *,
     limits: EngineLimits | None = None,
-    rules: SecurityConfig | None = None,
+    security: SecurityConfig | None = None,
     engine: Engine | None = None,
 ) -> SecurityMiddleware:
     """Returns the ASGI application that serves these models, with a new engine or the given one."""
@@ -103,7 +103,7 @@ def make_app(
     openai.add_openai_routes(app, dispatcher)
     page.add_page(app)
     app.router.routes.append(Mount("/see", pages))
-    return SecurityMiddleware(app, rules or SecurityConfig(), metrics, engine.refuse)
+    return SecurityMiddleware(app, security or SecurityConfig(), metrics, engine.refuse)
 
 
 def _error_response(error: ApiError, headers: dict[str, str] | None = None) -> Response:

@@ -35,7 +35,7 @@ def _embed(
     model: ServedModel, texts: Sequence[str], pool: str | None, normalize: bool | None
 ) -> Iterator[EmbeddedText]:
     for part in model.pipeline.encode_batches(texts, pool=pool, normalize=normalize):
-        for row, tokens, truncated in zip(part.vectors, part.sizes, part.cut, strict=True):
+        for row, tokens, truncated in zip(part.vectors, part.lengths, part.truncated, strict=True):
             yield EmbeddedText(row, tokens, truncated)
 
 
@@ -63,7 +63,7 @@ def _reply(model: ServedModel, requests: Sequence[GenerationRequest]) -> Iterato
     sampling = [request.sampling for request in requests]
     limits = [request.max_new_tokens for request in requests]
     for i, token, score, done in generate_tokens(generator, rows, sampling, limits, list(range(len(requests)))):
-        stopped = token in generator.defaults.constraints.ends
+        stopped = token in generator.defaults.constraints.eos_token_ids
         finish_reason = ("stop" if stopped else "length") if done else None
         chunks[i].append(GenerationChunk(texts[i].add(token, last=done), token, score, finish_reason))
     return iter(chunks)

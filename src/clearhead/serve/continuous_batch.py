@@ -110,7 +110,7 @@ class ContinuousBatch:
         with no_capture():
             step = self._decoder.step()
         stopped_early: list[int] = []
-        end_ids = self._generator.defaults.constraints.ends
+        end_ids = self._generator.defaults.constraints.eos_token_ids
         for sequence, token, score, done in zip(
             step.sequences.tolist(), step.tokens.tolist(), step.scores.tolist(), step.done.tolist(), strict=True
         ):

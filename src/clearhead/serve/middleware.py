@@ -123,7 +123,7 @@ class SecurityMiddleware:
             message = f"{self._config.max_requests} requests are in progress, which is the limit: retry later"
             raise ApiError(503, "busy", message, retry_after=1)
         if "*" not in self._config.hosts and _host(headers.get(b"host", "")) not in self._config.hosts:
-            message = "the Host header is not a name of this server: add it with --host-name of `clearhead serve`"
+            message = "the Host header is not a name of this server: add it with --allowed-host of `clearhead serve`"
             raise ApiError(400, "unknown_host", message)
         if scope["path"] not in PUBLIC_PATHS and self._config.keys:
             key_name = self._key_name(headers.get(b"authorization", ""))

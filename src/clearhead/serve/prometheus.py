@@ -22,18 +22,18 @@ class ServerMetrics:
             "clearhead_request_seconds", "Latency of requests, in seconds.", ["route"], buckets=SECONDS_BUCKETS, **to
         )
         self.running = Gauge("clearhead_requests_running", "Requests in progress.", **to)
-        self.refused = Counter("clearhead_refused", "Refused requests, by reason.", ["reason"], **to)
-        self.queued = Gauge("clearhead_waiting_tokens", "Tokens in the queue.", **to)
+        self.refused = Counter("clearhead_requests_refused", "Refused requests, by reason.", ["reason"], **to)
+        self.queued = Gauge("clearhead_queue_tokens", "Tokens in the queue.", **to)
         self.waited = Histogram(
-            "clearhead_wait_seconds", "Time in the queue, in seconds.", ["work"], buckets=SECONDS_BUCKETS, **to
+            "clearhead_queue_seconds", "Time in the queue, in seconds.", ["work"], buckets=SECONDS_BUCKETS, **to
         )
         self.batch_tokens = Histogram(
             "clearhead_batch_tokens", "Tokens per batch.", ["work"], buckets=TOKEN_BUCKETS, **to
         )
-        self.batch_items = Histogram("clearhead_batch_parts", "Texts per batch.", ["work"], buckets=ITEM_BUCKETS, **to)
-        self.busy = Counter("clearhead_busy_seconds", "Compute time, in seconds.", ["work"], **to)
-        self.sequences = Gauge("clearhead_writing", "Sequences being generated.", ["model"], **to)
-        self.generated = Counter("clearhead_written_tokens", "Generated tokens.", ["model"], **to)
+        self.batch_items = Histogram("clearhead_batch_size", "Texts per batch.", ["work"], buckets=ITEM_BUCKETS, **to)
+        self.busy = Counter("clearhead_compute_seconds", "Compute time, in seconds.", ["work"], **to)
+        self.sequences = Gauge("clearhead_running_sequences", "Sequences being generated.", ["model"], **to)
+        self.generated = Counter("clearhead_generated_tokens", "Generated tokens.", ["model"], **to)
 
     def text(self) -> tuple[bytes, str]:
         """Returns all metrics in Prometheus' text format, and its content type."""

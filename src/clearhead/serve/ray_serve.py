@@ -50,7 +50,7 @@ class RayConfig:
     port: int = 8000
     replicas: tuple[int, int] = (1, 1)  # minimum, maximum
     cores: int = 0  # per replica; 0 divides the cores of this machine
-    join: str | None = None  # address of an existing cluster
+    cluster_address: str | None = None  # address of an existing cluster
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,33 +74,33 @@ def parse_count(text: str) -> tuple[int, int]:
 @contextmanager
 def run_on_ray(plan: ReplicaConfig, where: RayConfig) -> Generator[RunningService]:
     """Serves while the context is open; on exit the service ends, and the cluster if it is our own."""
-    check_exposure(where.host, plan.rules.keys)
+    check_exposure(where.host, plan.security.keys)
     cores = where.cores or max(1, (os.cpu_count() or 1) // where.replicas[1])
     sources = {name: _absolute(source) for name, source in plan.sources.items()}
-    plan = replace(plan, local=where.join is None, threads=cores, sources=sources)
+    plan = replace(plan, local=where.cluster_address is None, threads=cores, sources=sources)
     own_key = secrets.token_hex(32)  # with which this process checks that the service is up
-    if plan.rules.keys:
-        keys = {**plan.rules.keys, "clearhead serve": SecurityConfig.digest(own_key)}
-        plan = replace(plan, rules=replace(plan.rules, keys=keys))
+    if plan.security.keys:
+        keys = {**plan.security.keys, "clearhead serve": SecurityConfig.digest(own_key)}
+        plan = replace(plan, rules=replace(plan.security, keys=keys))
     _check_installed()
     folder = Path(tempfile.mkdtemp(prefix="ch-"))  # private; a short path, because paths of sockets are limited
     atexit.register(shutil.rmtree, folder, ignore_errors=True)  # after Ray's own exit handler, which still writes there
     try:
         port = where.port or _free_ports(1)[0]
         bind_socket(where.host, port).close()  # fails here with a clear message instead of in a log of Ray's
-        if where.join is None:
+        if where.cluster_address is None:
             binary = _haproxy()
-            _prepare_cluster(folder, binary, where.host, port, plan.rules.max_body_bytes)
+            _prepare_cluster(folder, binary, where.host, port, plan.security.max_body_bytes)
         else:
             binary = None
             ray_private.use_token()
-            ray_private.check_requires_token(where.join)
+            ray_private.check_requires_token(where.cluster_address)
         import ray
 
         try:
             _connect(ray, folder, where, cores)
-            if where.join is not None:
-                _check_nodes(ray, plan.rules.keys)
+            if where.cluster_address is not None:
+                _check_nodes(ray, plan.security.keys)
             _deploy(plan, where, cores, port, binary)
             local = f"http://{_bracketed(LOCAL_ADDRESS.get(where.host, where.host))}:{port}/"
             yield RunningService(
@@ -109,7 +109,7 @@ def run_on_ray(plan: ReplicaConfig, where: RayConfig) -> Generator[RunningServic
                 proxy="ray" if binary is None else "haproxy",
             )
         finally:
-            _shut_down(ray, own=where.join is None)
+            _shut_down(ray, own=where.cluster_address is None)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -145,13 +145,14 @@ def _prepare_cluster(folder: Path, binary: str | None, host: str, port: int, max
 
 
 def _connect(ray: Any, folder: Path, where: RayConfig, cores: int) -> None:
-    if where.join is not None:
+    if where.cluster_address is not None:
         try:
-            ray.init(address=where.join, log_to_driver=True)
+            ray.init(address=where.cluster_address, log_to_driver=True)
         except Exception as error:
             raise ValueError(
-                f"the Ray cluster at {where.join} refuses the connection ({str(error).splitlines()[0][:200]}): put its "
-                "token into ~/.ray/auth_token, or into a file that RAY_AUTH_TOKEN_PATH names"
+                f"the Ray cluster at {where.cluster_address} refuses the connection "
+                f"({str(error).splitlines()[0][:200]}): put its token into ~/.ray/auth_token, "
+                "or into a file that RAY_AUTH_TOKEN_PATH names"
             ) from None
         return
     try:
@@ -197,7 +198,7 @@ def _deploy(plan: ReplicaConfig, where: RayConfig, cores: int, port: int, binary
         num_replicas=minimum if minimum == maximum else None,
         autoscaling_config=None if minimum == maximum else scale,
         ray_actor_options={"num_cpus": cores},
-        max_ongoing_requests=2 * plan.rules.max_requests,  # the middleware refuses first, with a message
+        max_ongoing_requests=2 * plan.security.max_requests,  # the middleware refuses first, with a message
         max_constructor_retry_count=2,
         health_check_period_s=3,
         health_check_timeout_s=5,

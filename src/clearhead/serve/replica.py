@@ -27,9 +27,9 @@ class ReplicaConfig:
     dtype: str = "auto"
     device: str = "cpu"
     limits: EngineLimits = field(default_factory=EngineLimits)
-    rules: SecurityConfig = field(default_factory=SecurityConfig)
+    security: SecurityConfig = field(default_factory=SecurityConfig)
     threads: int = 1  # of PyTorch
-    patience: float = 10.0  # seconds without a response of the engine until the replica counts as unhealthy
+    health_timeout_s: float = 10.0  # seconds without a response of the engine until the replica counts as unhealthy
     quiet: bool = False
     local: bool = False  # all replicas run on this machine
 
@@ -53,7 +53,7 @@ class Replica:
 
     def __serve_build_asgi_app__(self) -> SecurityMiddleware:
         """Returns the application. Ray calls it once, in this process, so nothing of it is pickled."""
-        return make_app(self._registry, rules=self._config.rules, engine=self._engine)
+        return make_app(self._registry, security=self._config.security, engine=self._engine)
 
     async def check_health(self) -> None:
         """Raises if the engine does not respond. Ray calls it every few seconds, and replaces the replica after three
@@ -69,5 +69,5 @@ class Replica:
             await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(self._probe)), PROBE_TIMEOUT_S)
         except TimeoutError:
             silent = time.monotonic() - self._probe_start
-            if silent > self._config.patience:
+            if silent > self._config.health_timeout_s:
                 raise RuntimeError(f"the engine has not responded for {silent:.0f} s") from None

@@ -121,7 +121,7 @@ class EmbedRequest(ModelRequest):
     model_config = _example(text=["A dog runs.", "Ein Hund läuft."])
 
     text: Texts = Field(description="A text, or a list of texts.")
-    pool: Literal["first", "last", "ends", "mean", "max", "min"] | None = Field(
+    pool: Literal["first", "last", "bidirectional_last", "mean", "max", "min"] | None = Field(
         None, description="Pooling over the tokens. Default: the model's."
     )
     normalize: bool | None = Field(None, description="Scale vectors to length 1. Default: the model's.")

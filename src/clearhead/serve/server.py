@@ -47,7 +47,7 @@ def check_exposure(host: str, keys: object) -> None:
     if not is_loopback and not keys:
         raise ValueError(
             f"{host} is reachable from other machines and no key is set, so anyone could use the models: "
-            "give a file of keys with --keys, or listen on 127.0.0.1"
+            "give a file of keys with --api-keys, or listen on 127.0.0.1"
         )
 
 

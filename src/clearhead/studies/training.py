@@ -38,7 +38,7 @@ class StudyCorpus:
     validation_rows: int  # lines of the validation part
 
     @staticmethod
-    def of(file: Path | None = None) -> StudyCorpus:
+    def from_file(file: Path | None = None) -> StudyCorpus:
         """Return the text of a file; without a file, tiny Shakespeare (`clearhead data tinyshakespeare`)."""
         base, name = (Path(), SHAKESPEARE) if file is None else (file.resolve().parent, file.name)
         with locate(name, base).open("rb") as text:

@@ -18,7 +18,7 @@ from clearhead.models.model import Model
 from clearhead.text import Tokenizer
 from clearhead.viz import Curve, Panel
 from clearhead.viz.line_plots import draw_panel
-from clearhead.viz.style import COLOURS, MARKERS, new_figure
+from clearhead.viz.style import COLORS, MARKERS, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -230,7 +230,7 @@ def draw(measured: WordSenses) -> Figure:
         for number, sense in enumerate(dict.fromkeys(p.sense for p in measured.places)):
             points = [p for p in measured.places if p.sense == sense]
             axes.scatter([p.x for p in points], [p.y for p in points], label=sense, s=36,
-                         color=COLOURS[number], marker=MARKERS[number])  # fmt: skip
+                         color=COLORS[number], marker=MARKERS[number])  # fmt: skip
         axes.set_xticks([])
         axes.set_yticks([])
         axes.set_xlabel(f"first two principal components, {measured.explained:.0f} % of the variance")

@@ -71,9 +71,9 @@ class Classify(EncoderTask):
         return Labels.collect(COLUMNS[column], (row.values[column] for row in rows)).to_dict()
 
     @classmethod
-    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, facts: Mapping[str, Any]) -> Self:
+    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, data_info: Mapping[str, Any]) -> Self:
         """Create the task with the labels of the training rows."""
-        return cls(tokenizer, Labels.from_dict(facts), settings)
+        return cls(tokenizer, Labels.from_dict(data_info), settings)
 
     @classmethod
     def from_model(cls, loaded: LoadedModel) -> Self:

@@ -15,7 +15,7 @@ from clearhead.layers import POOLINGS
 from clearhead.models.model import Model
 from clearhead.text import TokenBatch, Tokenizer
 
-BUDGET = 8192  # tokens per batch: enough to keep the matrix units busy
+BATCH_TOKENS = 8192  # tokens per batch: enough to keep the matrix units busy
 CHUNK = 512  # texts tokenized at a time
 
 
@@ -24,38 +24,43 @@ class EmbeddedBatch:
     """The vectors of the next texts, and their lengths."""
 
     vectors: Tensor  # (n, D), float32 on the CPU
-    sizes: tuple[int, ...]  # (n,) tokens read of each text
-    had: tuple[int, ...]  # (n,) tokens of each text before truncation
+    lengths: tuple[int, ...]  # (n,) tokens read of each text
+    full_lengths: tuple[int, ...]  # (n,) tokens of each text before truncation
 
     @property
     def num_tokens(self) -> int:
         """The number of tokens read."""
-        return sum(self.sizes)
+        return sum(self.lengths)
 
     @property
-    def cut(self) -> tuple[bool, ...]:
+    def truncated(self) -> tuple[bool, ...]:
         """Whether each text was truncated."""
-        return tuple(had > size for had, size in zip(self.had, self.sizes, strict=True))
+        return tuple(had > size for had, size in zip(self.full_lengths, self.lengths, strict=True))
 
     @property
-    def num_cut(self) -> int:
+    def num_truncated(self) -> int:
         """The number of truncated texts."""
-        return sum(self.cut)
+        return sum(self.truncated)
 
     @property
     def longest(self) -> int:
         """The original tokens of the longest truncated text; 0 where none was truncated."""
-        return max((had for had, cut in zip(self.had, self.cut, strict=True) if cut), default=0)
+        return max((had for had, cut in zip(self.full_lengths, self.truncated, strict=True) if cut), default=0)
 
 
 def embed_texts(
-    model: Model, tokenizer: Tokenizer, texts: Iterable[str], config: SentenceConfig, *, budget: int = BUDGET
+    model: Model,
+    tokenizer: Tokenizer,
+    texts: Iterable[str],
+    config: SentenceConfig,
+    *,
+    batch_tokens: int = BATCH_TOKENS,
 ) -> Iterator[EmbeddedBatch]:
     """Yield the vectors of texts batch by batch; one batch is in memory at a time."""
     if config.pool not in POOLINGS:
         raise ValueError(f"there is no pooling {config.pool!r}: choose {', '.join(POOLINGS)}")
-    if budget < 1:
-        raise ValueError(f"a budget of {budget} tokens: give at least 1")
+    if batch_tokens < 1:
+        raise ValueError(f"batch_tokens is {batch_tokens}: give at least 1")
     remaining = iter(texts)
     while block := list(islice(remaining, CHUNK)):
         for at, text in enumerate(block):
@@ -65,7 +70,7 @@ def embed_texts(
         tokens = tokenizer(prompted, max_len=config.max_len, offsets=False)
         had = {cut.text: cut.original_tokens for cut in tokens.truncations}
         done = 0
-        for count in batches(tokens.layout.host_lengths, budget):
+        for count in batches(tokens.layout.host_lengths, batch_tokens):
             sizes = tuple(tokens.layout.host_lengths[done : done + count])
             original = tuple(had.get(done + i, size) for i, size in enumerate(sizes))
             yield EmbeddedBatch(_vectors(model, tokens, done, count, config), sizes, original)

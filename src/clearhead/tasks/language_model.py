@@ -57,7 +57,7 @@ class LanguageModel:
         return {}
 
     @classmethod
-    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, facts: Mapping[str, Any]) -> LanguageModel:
+    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, data_info: Mapping[str, Any]) -> LanguageModel:
         """Create the task with a recipe's limits."""
         return cls(tokenizer, settings.max_len, settings.label_smoothing, settings.block_size)
 

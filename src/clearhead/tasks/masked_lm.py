@@ -48,7 +48,7 @@ class MaskedLM:
         return {}
 
     @classmethod
-    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, facts: Mapping[str, Any]) -> MaskedLM:
+    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, data_info: Mapping[str, Any]) -> MaskedLM:
         """Create the task with a recipe's limits."""
         return cls(tokenizer, settings)
 

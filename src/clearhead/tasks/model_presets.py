@@ -57,7 +57,7 @@ def encoder_only(
 ) -> ModelConfig:
     """Return an encoder with a labelling head: BERT, or a bidirectional recurrent network."""
     stack_settings = {name: value for name, value in settings.items() if name != "pool"}
-    pool = check_pool(settings.get("pool", "ends" if is_recurrent(settings) else "first"), head)
+    pool = check_pool(settings.get("pool", "bidirectional_last" if is_recurrent(settings) else "first"), head)
     if settings.get("kind") == "llama":
         raise ValueError("model.kind is 'llama', which generates text: choose transformer, gru or lstm")
     if is_recurrent(settings):
@@ -115,7 +115,7 @@ def check_pool(pool: Any, head: HeadKind) -> str:
     """Return a pooling by name; raises ValueError where it is unknown or does not fit the head."""
     if pool not in POOLS:
         raise ValueError(f"model.pool is {pool!r}: {did_you_mean(str(pool), POOLS)}")
-    if head != "sequence" and pool not in ("first", "ends"):
+    if head != "sequence" and pool not in ("first", "bidirectional_last"):
         raise ValueError(f"model.pool is {pool!r}: this task labels the parts of a text, and is not pooled; remove it")
     return pool
 

@@ -84,9 +84,9 @@ class QuestionAnswering(EncoderTask):
         return {"unanswered": any(answers_of(row) == [] for row in rows)}
 
     @classmethod
-    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, facts: Mapping[str, Any]) -> Self:
+    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, data_info: Mapping[str, Any]) -> Self:
         """Create the task; where training rows have unanswered questions, it may predict no answer."""
-        return cls(tokenizer, settings, 0.0 if facts["unanswered"] else None)
+        return cls(tokenizer, settings, 0.0 if data_info["unanswered"] else None)
 
     @classmethod
     def from_model(cls, loaded: LoadedModel) -> Self:

@@ -49,7 +49,7 @@ class ReplacedTokens:
         return {}
 
     @classmethod
-    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, facts: Mapping[str, Any]) -> ReplacedTokens:
+    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, data_info: Mapping[str, Any]) -> ReplacedTokens:
         """Create the task with a recipe's limits."""
         if settings.pairs != "none":
             raise ValueError(

@@ -78,9 +78,9 @@ class Tag(EncoderTask):
         return Labels.collect("single_label", (tag for row in rows for tag in row.values["tags"])).to_dict()
 
     @classmethod
-    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, facts: Mapping[str, Any]) -> Self:
+    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, data_info: Mapping[str, Any]) -> Self:
         """Create the task with the tags of the training rows."""
-        return cls(tokenizer, Labels.from_dict(facts), settings)
+        return cls(tokenizer, Labels.from_dict(data_info), settings)
 
     @classmethod
     def from_model(cls, loaded: LoadedModel) -> Self:

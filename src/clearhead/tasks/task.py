@@ -161,7 +161,7 @@ class Task(TaskData, TaskModel, Protocol):
         ...
 
     @classmethod
-    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, facts: Mapping[str, Any]) -> Self:
+    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, data_info: Mapping[str, Any]) -> Self:
         """Create the task from a recipe's settings and the result of `collect_labels`."""
         ...
 

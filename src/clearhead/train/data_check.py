@@ -114,9 +114,9 @@ def _check_part(
             duplicates.append(f"{place} is {seen[key][1]}")
         else:
             contradictions.append(f"{place} and {seen[key][1]}")
-    if rows.num_bad:
-        places = tuple(f"{Path(bad.file).name} line {bad.line:,}: {bad.reason}" for bad in rows.bad[:MAX_PLACES])
-        findings.append(DataFinding(f"{name}: unreadable rows, skipped", rows.num_bad, places))
+    if rows.num_skipped:
+        places = tuple(f"{Path(bad.file).name} line {bad.line:,}: {bad.reason}" for bad in rows.skipped[:MAX_PLACES])
+        findings.append(DataFinding(f"{name}: unreadable rows, skipped", rows.num_skipped, places))
     for what, pairs in (("duplicate rows", duplicates), ("same text with different labels", contradictions)):
         if pairs:
             findings.append(DataFinding(f"{name}: {what}", len(pairs), tuple(pairs[:MAX_PLACES])))

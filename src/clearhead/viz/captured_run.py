@@ -30,7 +30,7 @@ from clearhead.viz.widget import widget
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-WHOLE = 1024  # tokens up to which a page contains all weights; longer inputs need the live server
+MAX_PAGE_TOKENS = 1024  # tokens up to which a page contains all weights; longer inputs need the live server
 
 TokenSpec = Sequence[str] | Sequence[Sequence[str]] | Any
 """The tokens of one input or of several, or a tokenizer (from clearhead or transformers) that decodes them."""
@@ -147,14 +147,16 @@ class CapturedRun(Mapping[str, AttentionMap]):
     def widget(self, words: TokenSpec | None = None, source: TokenSpec | None = None, *, title: str = "") -> Any:
         """Return the page as a notebook widget, for up to 1,024 tokens."""
         scene = self.scene(words, source, title=title)
-        if scene.longest > WHOLE:
-            raise ValueError(f"{scene.longest:,} tokens are too many for a widget (at most {WHOLE:,}): use `show`")
+        if scene.longest > MAX_PAGE_TOKENS:
+            raise ValueError(
+                f"{scene.longest:,} tokens are too many for a widget (at most {MAX_PAGE_TOKENS:,}): use `show`"
+            )
         return widget(scene)
 
     def plot(self, kind: str = "alignment", words: TokenSpec | None = None, source: TokenSpec | None = None, *,
              sequence: int = 0, layer: str | int | None = None, head: int | None = None,
              word: str | int | None = None, dark: bool = False) -> Figure:  # fmt: skip
-        """Return a matplotlib figure; `kind` is alignment, heads, model, word, facts or rollout."""
+        """Return a matplotlib figure; `kind` is alignment, heads, model, word, head_stats or rollout."""
         scene = self.scene(words, source)
         theme = DARK if dark else LIGHT
         return plot(scene, kind, sequence=sequence, layer=layer, head=head, word=word, theme=theme)
@@ -197,10 +199,11 @@ class CapturedRun(Mapping[str, AttentionMap]):
 
 def show(scene: Scene, path: str | Path | None = None) -> str:
     """Return the address of a page for the scene: an HTML file up to 1,024 tokens, otherwise a live page."""
-    if scene.longest > WHOLE:
+    if scene.longest > MAX_PAGE_TOKENS:
         if path is not None:
             raise ValueError(
-                f"{scene.longest:,} tokens are too many for a file (at most {WHOLE:,}): omit `path` to use a live page"
+                f"{scene.longest:,} tokens are too many for a file (at most {MAX_PAGE_TOKENS:,}): "
+                "omit `path` to use a live page"
             )
         return LiveServer(scene).address
     file = Path(path) if path is not None else Path(tempfile.mkdtemp(prefix="clearhead-")) / "attention.html"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clearhead.tasks.metrics import Evaluation, calibration, calibration_error
-from clearhead.viz.style import COLOURS, MUTED, TEXT, new_figure
+from clearhead.viz.style import COLORS, MUTED, TEXT, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,8 +48,8 @@ def draw_labels(evaluation: Evaluation, title: str) -> Figure:
     with new_figure(6.4, 1.4 + 0.3 * len(labels), title) as figure:
         axes = figure.add_subplot()
         positions = range(len(labels))[::-1]
-        axes.barh(positions, [label.f1 for label in labels], color=COLOURS[0], height=0.62, label="F1")
-        for marker, name, color in (("<", "precision", COLOURS[1]), (">", "recall", COLOURS[2])):
+        axes.barh(positions, [label.f1 for label in labels], color=COLORS[0], height=0.62, label="F1")
+        for marker, name, color in (("<", "precision", COLORS[1]), (">", "recall", COLORS[2])):
             values = [getattr(label, name) for label in labels]
             axes.plot(values, positions, marker, color=color, markersize=6, label=name)
         axes.set_yticks(positions, [f"{label.name}  ({label.count:,})" for label in labels])
@@ -68,7 +68,7 @@ def draw_calibration(evaluation: Evaluation, title: str) -> Figure:
     with new_figure(5.2, 4.6, title) as figure:
         axes = figure.add_subplot()
         axes.plot([low, 1], [low, 1], color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
-        axes.plot([b[0] for b in bins], [b[1] for b in bins], "o-", color=COLOURS[0])
+        axes.plot([b[0] for b in bins], [b[1] for b in bins], "o-", color=COLORS[0])
         axes.set_xlim(low, 1.01)
         axes.set_ylim(low, 1.01)
         axes.grid()

@@ -16,7 +16,7 @@ from clearhead.attention import Layout
 from clearhead.layers import SinusoidalPositions
 from clearhead.viz.heatmaps import Heatmap, draw_heatmaps, printable_token
 from clearhead.viz.scene import Scene, SceneInput, SceneLayer
-from clearhead.viz.style import COLOURS, LIGHT, MARKERS, MUTED, TEXT, Theme, new_figure
+from clearhead.viz.style import COLORS, LIGHT, MARKERS, MUTED, TEXT, Theme, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,7 +115,7 @@ def draw_word(
                 box = {"boxstyle": "round,pad=0.25", "facecolor": to_hex(colormap(share)), "edgecolor": "none"}
                 color = "white" if (share > 0.55) != theme.dark else TEXT
                 if key == row and chosen.kind == "self":
-                    box["edgecolor"] = COLOURS[1]
+                    box["edgecolor"] = COLORS[1]
                 axes.text(middle, y + 0.36, printable_token(keys[key]), ha="center", va="center", color=color, bbox=box)
                 if float(weights[key]) >= 0.05:
                     text = f"{float(weights[key]):.2f}"
@@ -132,7 +132,7 @@ def draw_head_stats(given: SceneInput, *, theme: Theme = LIGHT) -> Figure:
             stats = layer.record.head_stats()
             if stats is None:
                 raise ValueError(f"{layer.name} has no head statistics: they need attention captured with `look`")
-            color, marker = COLOURS[number % len(COLOURS)], MARKERS[number // len(COLOURS) % len(MARKERS)]
+            color, marker = COLORS[number % len(COLORS)], MARKERS[number // len(COLORS) % len(MARKERS)]
             axes.scatter(stats[1], stats[0], color=color, marker=marker, s=46, label=layer.name, alpha=0.85, lw=0)
             for head, (x, y) in enumerate(zip(stats[1], stats[0], strict=True)):
                 axes.annotate(str(head), (x, y), (3, 3), textcoords="offset points", fontsize=7, color=MUTED)
@@ -176,7 +176,7 @@ def draw_sinusoids(length: int = 60, width: int = 128, *, theme: Theme = LIGHT) 
         left.set(xlabel="dimension", ylabel="position")
         figure.colorbar(image, ax=left, shrink=0.8)
         for number, dimension in enumerate((0, 8, 16, 32)):
-            right.plot(table[:, dimension], color=COLOURS[number], lw=2, label=str(dimension))
+            right.plot(table[:, dimension], color=COLORS[number], lw=2, label=str(dimension))
         right.set(xlabel="position", title="four dimensions")
         right.legend(frameon=False, fontsize=8, loc="lower left", ncols=4)
     return figure
@@ -192,7 +192,7 @@ def draw_bert_input(
     _check_length(parts[0][2])
     total = torch.stack([vectors for _, _, vectors in parts]).sum(0)
     rows = [*parts, ("sum", [""] * len(words), total)]
-    colors = [COLOURS[5], COLOURS[2], COLOURS[4], COLOURS[0]]
+    colors = [COLORS[5], COLORS[2], COLORS[4], COLORS[0]]
     with new_figure(0.92 * len(words) + 1.6, 0.95 * len(rows) + 1.2, "input embeddings", theme) as figure:
         axes = figure.add_subplot()
         axes.set(xlim=(-1.7, len(words)), ylim=(len(rows) + 1.0, 0.2))
@@ -218,7 +218,7 @@ PLOTS: dict[str, Callable[..., Any]] = {
     "heads": draw_heads,
     "model": draw_model,
     "word": draw_word,
-    "facts": draw_head_stats,
+    "head_stats": draw_head_stats,
     "rollout": draw_rollout,
 }
 

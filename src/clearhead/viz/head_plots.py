@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from clearhead.analysis.head_statistics import FIGURES, HeadRow
+from clearhead.analysis.head_statistics import STATISTICS, HeadRow
 from clearhead.viz.style import LIGHT, Theme, new_figure
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def draw_head_statistics(rows: Sequence[HeadRow], title: str, theme: Theme = LIG
     """Draw a panel per statistic, with layers as rows and heads as columns."""
     layers = list(dict.fromkeys(row.layer for row in rows))
     heads = max(row.head for row in rows) + 1
-    names = [*FIGURES, *(["effect"] if rows[0].effect is not None else [])]
+    names = [*STATISTICS, *(["effect"] if rows[0].effect is not None else [])]
     panel_rows = -(-len(names) // COLUMNS)
     with new_figure(11.5, panel_rows * (0.27 * len(layers) + 1.1) + 0.5, title, theme) as figure:
         panels = figure.subplots(panel_rows, COLUMNS, squeeze=False).flat

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from clearhead.viz.style import COLOURS, MARKERS, new_figure
+from clearhead.viz.style import COLORS, MARKERS, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +25,7 @@ class Curve:
     y: Sequence[float]
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
-    colour: int | None = None  # index into the palette; None: the position of the curve
+    color: int | None = None  # index into the palette; None: the position of the curve
 
 
 @dataclass(frozen=True)
@@ -119,5 +119,5 @@ def spread(positions: Sequence[float], gap: float) -> list[float]:
 
 
 def _color_and_marker(curve: Curve, position: int) -> tuple[str, str]:
-    index = (position if curve.colour is None else curve.colour) % len(COLOURS)
-    return COLOURS[index], MARKERS[index]
+    index = (position if curve.color is None else curve.color) % len(COLORS)
+    return COLORS[index], MARKERS[index]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 TITLE_CHARACTERS_PER_INCH = 7.6
 TEXT, MUTED = "#16202c", "#5b6876"
-COLOURS = (
+COLORS = (
     "#0072b2",
     "#d55e00",
     "#009e73",

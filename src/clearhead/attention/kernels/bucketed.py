@@ -18,8 +18,8 @@ from torch.autograd.function import once_differentiable
 
 from clearhead.attention import dropout_mask
 from clearhead.attention.inputs import AttentionInputs
-from clearhead.attention.tuning import TUNING
 from clearhead.attention.masks import Causal, Full
+from clearhead.attention.tuning import TUNING
 from clearhead.attention.weights import rows as rows  # exact softmax: these are the weights it used
 
 MASKED_SCORE = -1e9  # added to a masked score; its exponential is 0

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from clearhead.attention.biases import DenseBias
 from clearhead.attention.inputs import AttentionInputs
-from clearhead.attention.tuning import TUNING
 from clearhead.attention.masks import Causal, Full
+from clearhead.attention.tuning import TUNING
 from clearhead.attention.weights import rows as rows  # exact softmax: these are the weights it used
 
 

@@ -36,7 +36,10 @@ OUTPUT = {
 }
 WORDS = {**OUTPUT, "tied": _section_key("head", "tied", True, _is_flag)}
 STATES = {**OUTPUT, "width": lambda stack: stack.encoded_width}
-POOLED = {**STATES, "pool": _section_key("head", "pool", "ends", lambda v: isinstance(v, str) and v in POOLINGS)}
+POOLED = {
+    **STATES,
+    "pool": _section_key("head", "pool", "bidirectional_last", lambda v: isinstance(v, str) and v in POOLINGS),
+}
 
 RECURRENT = Family(
     model_type="clearhead-recurrent",

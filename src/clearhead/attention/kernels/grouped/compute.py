@@ -16,9 +16,9 @@ from clearhead.attention import dropout_mask
 from clearhead.attention.biases import RelativeBias
 from clearhead.attention.kernels.grouped.grouping import GatherIndex, GroupPlan, SequenceGroup, plan_groups
 from clearhead.attention.kernels.grouped.tiling import Tile, Tiler
-from clearhead.attention.tuning import TUNING
 from clearhead.attention.layout import Layout
 from clearhead.attention.masks import Causal, Full, Mask, cache_key
+from clearhead.attention.tuning import TUNING
 
 _flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
 _softmax_backward = torch.ops.aten._softmax_backward_data.default

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from clearhead.attention.kernels.grouped.grouping import SequenceGroup
-from clearhead.attention.tuning import TUNING
 from clearhead.attention.layout import Layout
 from clearhead.attention.masks import Causal, Full, Mask
+from clearhead.attention.tuning import TUNING
 
 
 @dataclass(frozen=True, eq=False)
