@@ -65,7 +65,7 @@ def export_onnx(
 def open_onnx(loaded: LoadedModel, folder: str | Path) -> Run:
     """Returns a function that runs the export of `loaded` on ragged batches with ONNX Runtime, on torch's threads."""
     _require_onnx()
-    import onnxruntime  # type: ignore[import-not-found]
+    import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
@@ -114,7 +114,7 @@ def _trace(loaded: LoadedModel, spec: OutputSpec) -> Any:
 
 
 def _quantize(program: Any, target: Path) -> None:
-    from onnxruntime.quantization import QuantType, quantize_dynamic  # type: ignore[import-not-found]
+    from onnxruntime.quantization import QuantType, quantize_dynamic
 
     proto = program.model_proto
     del proto.graph.value_info[:]  # shapes recorded by the exporter, of layers that are rewritten here

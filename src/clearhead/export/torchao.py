@@ -45,11 +45,11 @@ class _TorchaoQuantizer:
     """Quantizes weights with torchao."""
 
     def __init__(self) -> None:
-        from torchao.core.config import config_to_dict  # type: ignore[import-not-found]
-        from torchao.prototype.safetensors.safetensors_support import (  # type: ignore[import-not-found]
+        from torchao.core.config import config_to_dict
+        from torchao.prototype.safetensors.safetensors_support import (
             flatten_tensor_state_dict,
         )
-        from torchao.quantization import (  # type: ignore[import-not-found]
+        from torchao.quantization import (
             Int8DynamicActivationInt8WeightConfig,
             quantize_,
         )

@@ -181,7 +181,7 @@ def _inverse(order: Tensor) -> Tensor:
 
 def reorder(x: Tensor, order: Tensor, back: Tensor) -> Tensor:
     """Returns x[order]; the gradient is a gather by the inverse `back`, where torch would scatter."""
-    return _Reorder.apply(x, order, back)  # type: ignore[no-any-return]
+    return _Reorder.apply(x, order, back)
 
 
 class _Reorder(torch.autograd.Function):

@@ -160,7 +160,7 @@ def _freeze(model: Model, setting: Any) -> None:
     if setting == "body":
         frozen: list[nn.Module] = [part for part in (model.encoder, model.decoder) if part is not None]
     elif isinstance(setting, int) and not isinstance(setting, bool) and hasattr(stack, "blocks"):
-        blocks = list(stack.blocks)  # type: ignore[union-attr]
+        blocks = list(stack.blocks)
         if not 0 <= setting <= len(blocks):
             raise ValueError(f"model.freeze is {setting}: the model has {len(blocks)} layers")
         frozen = [stack.embedding, *blocks[:setting]]

@@ -246,7 +246,7 @@ def _check_keys(values: Any, kind: type[Any], where: str) -> None:
         if key not in names:
             raise ValueError(f"{where}{key}: {did_you_mean(str(key), sorted(names))}")
         if is_dataclass(types[key]):
-            _check_keys(value, types[key], f"{where}{key}.")  # type: ignore[arg-type]
+            _check_keys(value, types[key], f"{where}{key}.")
 
 
 def _path(error: Mapping[str, Any]) -> str:
