@@ -11,6 +11,7 @@ import logging
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -89,9 +90,8 @@ def inputs(loaded: LoadedModel) -> tuple[str, ...]:
 
 def _require_onnx() -> None:
     try:
-        import onnx  # noqa: F401  # type: ignore[import-not-found]
-        import onnxruntime  # noqa: F401  # type: ignore[import-not-found]
-        import onnxscript  # noqa: F401  # type: ignore[import-not-found]
+        for name in ("onnx", "onnxruntime", "onnxscript"):
+            import_module(name)
     except ImportError as error:
         raise ValueError(f"export to ONNX needs {error.name}: pip install 'clearhead[onnx]'") from None
 

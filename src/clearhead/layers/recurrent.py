@@ -191,6 +191,6 @@ class _Reorder(torch.autograd.Function):
         return x.index_select(0, order)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
         order, back = ctx.saved_tensors
-        return reorder(grad, back, order), None, None
+        return reorder(grads[0], back, order), None, None
