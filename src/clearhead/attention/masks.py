@@ -9,7 +9,7 @@ for a rule of your own; `covers` and `touches` are then optional speed.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import torch
@@ -49,9 +49,9 @@ class Mask:
 
     def to(self, device: torch.device | str) -> Mask:
         """The same mask with its per-sequence data on `device`."""
-        if not hasattr(self, "__dataclass_fields__"):
+        if not is_dataclass(self):
             return self
-        held = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        held = {f.name: getattr(self, f.name) for f in fields(self)}
         moved = {k: v.to(device) if isinstance(v, (Tensor, Mask)) else v for k, v in held.items()}
         return self if all(moved[k] is held[k] for k in held) else type(self)(**moved)
 

@@ -34,25 +34,25 @@ def conll_rows(path: Path, columns: dict[str, int]) -> Iterator[Row | SkippedRow
     file = str(path)
     for block in _blocks(path):
         values: dict[str, list[str]] = {name: [] for name in columns}
-        for number, fields in block:
-            error = fields if isinstance(fields, RowError) else _check(fields, columns)
-            if error is not None:
-                yield SkippedRow(file, number, error.reason)
+        for number, line in block:
+            fields = line if isinstance(line, RowError) else _check(line, columns)
+            if isinstance(fields, RowError):
+                yield SkippedRow(file, number, fields.reason)
                 break
             for name, index in columns.items():
-                values[name].append(fields[index])  # type: ignore[index]
+                values[name].append(fields[index])
         else:
             yield Row(values, file, block[0][0])
 
 
-def _check(fields: list[str], columns: dict[str, int]) -> RowError | None:
-    """Return why a line cannot be used, or None."""
+def _check(fields: list[str], columns: dict[str, int]) -> list[str] | RowError:
+    """Return the fields of a line, or why it cannot be used."""
     minimum = max(columns.values()) + 1
     if len(fields) < minimum:
         return RowError(f"has {len(fields)} columns, expected at least {minimum}")
     if empty := [name for name, index in columns.items() if not fields[index].strip()]:
         return RowError(f"{empty[0]!r} is empty")
-    return check_text("".join(fields))
+    return check_text("".join(fields)) or fields
 
 
 def _blocks(path: Path) -> Iterator[list[Line]]:

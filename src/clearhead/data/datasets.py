@@ -18,8 +18,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from email.message import Message
-from http.client import HTTPException
+from http.client import HTTPException, HTTPMessage
 from itertools import product
 from pathlib import Path
 from typing import IO, cast
@@ -41,14 +40,14 @@ class _HttpsOnly(urllib.request.HTTPRedirectHandler):
     """Refuses redirects to any scheme but https."""
 
     def redirect_request(
-        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
     ) -> urllib.request.Request | None:
         try:
             _check_https(newurl)
         except ValueError:
             fp.close()
             raise
-        return super().redirect_request(req, fp, code, msg, headers, newurl)  # pyright: ignore[reportArgumentType]
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 OPENER = urllib.request.build_opener(_HttpsOnly)

@@ -119,7 +119,7 @@ def write_shard(path: Path, blocks: Iterable[ShardBlock]) -> Sizes:
     return np.array(sizes, dtype="<u4").reshape(-1, 3)
 
 
-class Shards(Sequence[ShardBlock]):
+class Shards:
     """The blocks of one or more folders of shards as one sequence; blocks are read on demand.
 
     The block sizes of each shard are in a file of their own, which is memory-mapped.
@@ -154,7 +154,7 @@ class Shards(Sequence[ShardBlock]):
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
 
-    def __getitem__(self, i: int) -> ShardBlock:  # type: ignore[override]
+    def __getitem__(self, i: int) -> ShardBlock:
         return self.take([i])[0]
 
     def take(self, wanted: Sequence[int] | Integers) -> list[ShardBlock]:

@@ -11,6 +11,7 @@ import logging
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ def export_onnx(
 def open_onnx(loaded: LoadedModel, folder: str | Path) -> Run:
     """Returns a function that runs the export of `loaded` on ragged batches with ONNX Runtime, on torch's threads."""
     _require_onnx()
-    import onnxruntime  # type: ignore[import-not-found]
+    import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
@@ -89,9 +90,8 @@ def inputs(loaded: LoadedModel) -> tuple[str, ...]:
 
 def _require_onnx() -> None:
     try:
-        import onnx  # noqa: F401  # type: ignore[import-not-found]
-        import onnxruntime  # noqa: F401  # type: ignore[import-not-found]
-        import onnxscript  # noqa: F401  # type: ignore[import-not-found]
+        for name in ("onnx", "onnxruntime", "onnxscript"):
+            import_module(name)
     except ImportError as error:
         raise ValueError(f"export to ONNX needs {error.name}: pip install 'clearhead[onnx]'") from None
 
@@ -114,7 +114,7 @@ def _trace(loaded: LoadedModel, spec: OutputSpec) -> Any:
 
 
 def _quantize(program: Any, target: Path) -> None:
-    from onnxruntime.quantization import QuantType, quantize_dynamic  # type: ignore[import-not-found]
+    from onnxruntime.quantization import QuantType, quantize_dynamic
 
     proto = program.model_proto
     del proto.graph.value_info[:]  # shapes recorded by the exporter, of layers that are rewritten here

@@ -45,11 +45,11 @@ class _TorchaoQuantizer:
     """Quantizes weights with torchao."""
 
     def __init__(self) -> None:
-        from torchao.core.config import config_to_dict  # type: ignore[import-not-found]
-        from torchao.prototype.safetensors.safetensors_support import (  # type: ignore[import-not-found]
+        from torchao.core.config import config_to_dict
+        from torchao.prototype.safetensors.safetensors_support import (
             flatten_tensor_state_dict,
         )
-        from torchao.quantization import (  # type: ignore[import-not-found]
+        from torchao.quantization import (
             Int8DynamicActivationInt8WeightConfig,
             quantize_,
         )
@@ -63,7 +63,7 @@ class _TorchaoQuantizer:
         layer = nn.Linear(weight.shape[1], weight.shape[0], bias=False, device="meta")
         layer.weight = nn.Parameter(weight.float(), requires_grad=False)
         self._quantize(holder := nn.Sequential(layer), self._scheme)
-        return holder[0].weight.data  # type: ignore[return-value]
+        return holder.get_parameter("0.weight").data
 
     def config(self) -> dict[str, Any]:
         """Returns the quantization config in the format of `transformers`."""

@@ -21,7 +21,7 @@ class Dropout(nn.Dropout):
             return input
         if input.device.type != "cpu" or torch.compiler.is_compiling() or self.p == 1.0:
             return F.dropout(input, self.p)
-        return _DropoutFunction.apply(input, self.p)  # type: ignore[no-any-return]
+        return _DropoutFunction.apply(input, self.p)
 
 
 class _DropoutFunction(torch.autograd.Function):

@@ -7,6 +7,8 @@ AMX). The passes around it cost most of what it saves, unless `torch.compile` fu
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
@@ -68,6 +70,6 @@ def layers(model: nn.Module) -> dict[str, nn.Linear]:
 def to_int8(model: nn.Module) -> None:
     """Replaces the linear layers of `layers(model)` by int8 layers without values, in place."""
     for name, layer in layers(model).items():
-        empty = Int8Linear(layer.in_features, layer.out_features, bias=layer.bias is not None)  # type: ignore[redundant-expr]
+        empty = Int8Linear(layer.in_features, layer.out_features, bias=cast(Tensor | None, layer.bias) is not None)
         parent, _, attribute = name.rpartition(".")
         setattr(model.get_submodule(parent), attribute, empty.train(layer.training))

@@ -24,7 +24,7 @@ def linear_cross_entropy(
     N V. Inside autocast the products run in its dtype; softmax and sums are float32.
     """
     dtype = torch.get_autocast_dtype(x.device.type) if torch.is_autocast_enabled(x.device.type) else x.dtype
-    return _LinearCrossEntropy.apply(x, weight, bias, labels, smoothing, dtype)  # type: ignore[no-any-return]
+    return _LinearCrossEntropy.apply(x, weight, bias, labels, smoothing, dtype)
 
 
 class _LinearCrossEntropy(torch.autograd.Function):

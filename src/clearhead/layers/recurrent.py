@@ -181,7 +181,7 @@ def _inverse(order: Tensor) -> Tensor:
 
 def reorder(x: Tensor, order: Tensor, back: Tensor) -> Tensor:
     """Returns x[order]; the gradient is a gather by the inverse `back`, where torch would scatter."""
-    return _Reorder.apply(x, order, back)  # type: ignore[no-any-return]
+    return _Reorder.apply(x, order, back)
 
 
 class _Reorder(torch.autograd.Function):
@@ -191,6 +191,6 @@ class _Reorder(torch.autograd.Function):
         return x.index_select(0, order)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
         order, back = ctx.saved_tensors
-        return reorder(grad, back, order), None, None
+        return reorder(grads[0], back, order), None, None

@@ -25,14 +25,14 @@ class ModelConfig:
     def __post_init__(self) -> None:
         if self.encoder is None and self.decoder is None:
             raise ValueError("a model needs an encoder, a decoder or both: none was given")
-        stacks = [stack for stack in (self.encoder, self.decoder) if stack is not None]
-        recurrent = [stack for stack in stacks if isinstance(stack, RecurrentConfig)]
-        if not recurrent:
+        encoder, decoder = self.encoder, self.decoder
+        if isinstance(encoder, TransformerConfig) or isinstance(decoder, TransformerConfig):
+            if isinstance(encoder, RecurrentConfig) or isinstance(decoder, RecurrentConfig):
+                raise ValueError("one stack is a Transformer and the other is recurrent: make both the same kind")
             return
-        if len(recurrent) < len(stacks):
-            raise ValueError("one stack is a Transformer and the other is recurrent: make both the same kind")
-        check_roles(encoder=self.encoder, decoder=self.decoder)  # type: ignore[arg-type]
-        if self.shared_embedding and len({(stack.vocab_size, stack.width) for stack in recurrent}) > 1:
+        check_roles(encoder=encoder, decoder=decoder)
+        sizes = {(stack.vocab_size, stack.width) for stack in (encoder, decoder) if stack is not None}
+        if self.shared_embedding and len(sizes) > 1:
             raise ValueError(
                 "encoder and decoder differ in vocab_size or width and cannot share token embeddings: "
                 "make them equal, or set shared_embedding=False"
@@ -53,8 +53,8 @@ class ModelConfig:
     @property
     def output_width(self) -> int:
         """The width of the hidden states that the head reads."""
-        is_encoder = self.decoder is None and isinstance(self.encoder, RecurrentConfig)
-        return self.encoder.encoded_width if is_encoder else self.stack.width  # type: ignore[union-attr]
+        encoder = self.encoder if self.decoder is None else None
+        return encoder.encoded_width if isinstance(encoder, RecurrentConfig) else self.stack.width
 
 
 class Model(nn.Module):
@@ -147,7 +147,8 @@ def _encoder(config: ModelConfig) -> TransformerStack | RecurrentEncoder | None:
 
 def _decoder(config: ModelConfig) -> TransformerStack | RecurrentDecoder | None:
     if isinstance(config.decoder, RecurrentConfig):
-        return RecurrentDecoder(config.decoder, config.encoder)  # type: ignore[arg-type]
+        assert not isinstance(config.encoder, TransformerConfig)  # checked by ModelConfig
+        return RecurrentDecoder(config.decoder, config.encoder)
     return None if config.decoder is None else build_decoder(config.decoder, cross=config.encoder is not None)
 
 

@@ -44,7 +44,7 @@ class RecurrentConfig:
     dropout: float = 0.1
 
     def __post_init__(self) -> None:
-        for name, choices in (("kind", NETS), ("attention", Attention.__args__)):  # type: ignore[attr-defined]
+        for name, choices in (("kind", NETS), ("attention", Attention.__args__)):
             if not isinstance(getattr(self, name), str) or getattr(self, name) not in choices:
                 raise ValueError(f"{name} is {getattr(self, name)!r}: choose {', '.join(choices)}")
         for name, maximum in (("vocab_size", 2**31), ("width", 2**20), ("hidden_size", 2**20), ("num_layers", 1000)):

@@ -195,8 +195,8 @@ class TransformerConfig:
                 raise ValueError(
                     f"{name} is {getattr(self, name)}: it must be a probability from 0 up to, not including, 1"
                 )
-        if self.positions not in Positions.__args__:  # type: ignore[attr-defined]
-            raise ValueError(f"there are no {self.positions!r} positions: choose {', '.join(Positions.__args__)}")  # type: ignore[attr-defined]
+        if self.positions not in Positions.__args__:
+            raise ValueError(f"there are no {self.positions!r} positions: choose {', '.join(Positions.__args__)}")
         if bool(self.local_layers) != (self.window is not None):
             raise ValueError(
                 "local_layers and window must be given together: which layers are local, and how far they attend"
@@ -254,7 +254,7 @@ def _build(config: TransformerConfig, *, cross: bool, mask: Mask) -> Transformer
         norm=_norm(c) if c.norm_first else None,
         mask=mask,
         rotary=rotary,
-        bias=biases[c.positions]() if c.positions in biases else None,  # type: ignore[arg-type]
+        bias=biases[c.positions]() if c.positions in biases else None,
         local=_local(c),
     )
 
@@ -270,7 +270,7 @@ def _embedding(c: TransformerConfig) -> Embedding:
     nn.init.normal_(tokens.weight, std=width**-0.5)
     return Embedding(
         tokens,
-        positions=tables[c.positions]() if c.positions in tables else None,  # type: ignore[arg-type]
+        positions=tables[c.positions]() if c.positions in tables else None,
         segments=_segments(c.num_segments, width) if c.num_segments else None,
         norm=_norm(c, width) if c.embedding_norm else None,
         dropout=_embedding_dropout(c),

@@ -193,7 +193,6 @@ def _deploy(plan: ReplicaConfig, where: RayConfig, cores: int, port: int, binary
         min_replicas=minimum, max_replicas=maximum, target_ongoing_requests=TARGET_ONGOING_REQUESTS
     )
     deployment = serve.deployment(
-        serve.ingress()(Replica),
         name="replica",
         num_replicas=minimum if minimum == maximum else None,
         autoscaling_config=None if minimum == maximum else scale,
@@ -204,10 +203,10 @@ def _deploy(plan: ReplicaConfig, where: RayConfig, cores: int, port: int, binary
         health_check_timeout_s=5,
         graceful_shutdown_timeout_s=DRAIN_TIMEOUT_S,
         logging_config=LoggingConfig(log_level="ERROR", enable_access_log=False),
-    )
+    )(serve.ingress()(Replica))
     try:
         with suppress(TimeoutError):
-            serve.run(deployment.bind(plan), name=NAME, route_prefix="/")  # type: ignore[attr-defined]
+            serve.run(deployment.bind(plan), name=NAME, route_prefix="/")
     except RuntimeError as error:
         lines = [line.strip() for line in str(error).splitlines() if re.match(r"\s*\w*(Error|Exception): ", line)]
         raise ValueError(f"a replica could not start: {(lines or str(error).splitlines() or ['?'])[-1]}") from None

@@ -164,7 +164,7 @@ def vectors_of(model: Model, tokenizer: Tokenizer, word: str, texts: Sequence[st
     def capture(module: nn.Module, args: object, x: Tensor) -> None:
         layers.append(x)
 
-    hooks = [block.register_forward_hook(capture) for block in stack.blocks]  # type: ignore[union-attr]
+    hooks = [block.register_forward_hook(capture) for block in stack.blocks]
     try:
         model.eval().hidden_states(tokens.ids, tokens.layout)
     finally:

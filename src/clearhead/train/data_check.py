@@ -81,8 +81,8 @@ def check_data(recipe: Recipe, base: Path, *, timed: bool = True) -> DataCheck:
         for name, columns in (("train", run.train), ("valid", run.valid)):
             lengths = run.task.lengths(columns)
             windows = columns["windows"].lengths() if "windows" in columns else np.ones(len(lengths))
-            tokens = tuple(int(x) for x in (*np.percentile(lengths, [50, 95]), lengths.max()))
-            statistics.append(_statistics(name, *counts[name], tokens, int((windows > 1).sum())))  # type: ignore[arg-type]
+            tokens = int(np.percentile(lengths, 50)), int(np.percentile(lengths, 95)), int(lengths.max())
+            statistics.append(_statistics(name, *counts[name], tokens, int((windows > 1).sum())))
         if "test" in parts:
             statistics.append(_statistics("test", *counts["test"], None, 0))
         seconds = _training_seconds(run) if timed else None

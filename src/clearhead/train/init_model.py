@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 from pydantic import TypeAdapter
-from torch import nn
+from torch import Tensor, nn
 
 from clearhead.data.datasets import locate
 from clearhead.hub.folder import LoadedModel, open_folder, read_model_config
@@ -121,8 +121,8 @@ def initialize(model: M) -> M:
         if isinstance(module, nn.Linear):
             if id(module.weight) not in embeddings:
                 nn.init.xavier_uniform_(module.weight)
-            if module.bias is not None:  # pyright: ignore[reportUnnecessaryComparison]
-                nn.init.zeros_(module.bias)
+            if (bias := cast(Tensor | None, module.bias)) is not None:
+                nn.init.zeros_(bias)
     return model
 
 
@@ -160,7 +160,7 @@ def _freeze(model: Model, setting: Any) -> None:
     if setting == "body":
         frozen: list[nn.Module] = [part for part in (model.encoder, model.decoder) if part is not None]
     elif isinstance(setting, int) and not isinstance(setting, bool) and hasattr(stack, "blocks"):
-        blocks = list(stack.blocks)  # type: ignore[union-attr]
+        blocks = list(stack.blocks)
         if not 0 <= setting <= len(blocks):
             raise ValueError(f"model.freeze is {setting}: the model has {len(blocks)} layers")
         frozen = [stack.embedding, *blocks[:setting]]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
 import yaml
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
 from clearhead.files import write_atomic
 from clearhead.tasks import TASKS, did_you_mean
@@ -246,7 +246,7 @@ def _check_keys(values: Any, kind: type[Any], where: str) -> None:
         if key not in names:
             raise ValueError(f"{where}{key}: {did_you_mean(str(key), sorted(names))}")
         if is_dataclass(types[key]):
-            _check_keys(value, types[key], f"{where}{key}.")  # type: ignore[arg-type]
+            _check_keys(value, types[key], f"{where}{key}.")
 
 
 def _path(error: Mapping[str, Any]) -> str:
@@ -298,4 +298,4 @@ def _at_least(settings: object, **minimums: float) -> None:
 
 
 for _kind in (DataConfig, TokenizerConfig, OptimizerConfig, ScheduleConfig, TrainConfig, Recipe):
-    _kind.__pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)  # type: ignore[attr-defined]
+    with_config(ConfigDict(extra="forbid", allow_inf_nan=False))(_kind)

@@ -73,16 +73,16 @@ class AblationProbe:
         score = _log_probability(logits[:-1], tokens.ids[1:])
         return SceneAnswer(f"next token: {token!r}", score, "log-probability of the text"), None
 
-    def _masked_token(self, number: int, reference: int | None) -> tuple[SceneAnswer, Any]:
+    def _masked_token(self, number: int, reference: int | Tensor | None) -> tuple[SceneAnswer, int | Tensor]:
         """Return the most probable token at the mask; for a text without a mask, its vector."""
         ids, layout, segments = self._inputs(number)
         mask_id = self._loaded.require_tokenizer.mask_id
         if mask_id is None or mask_id not in ids.tolist():
-            return self._vector(number, reference)  # type: ignore[arg-type]
+            return self._vector(number, reference if isinstance(reference, Tensor) else None)
         logits = self._loaded.model(ids, layout, segments=segments)[ids.tolist().index(mask_id)]
         log_probabilities = logits.float().log_softmax(-1)
         best = int(log_probabilities.argmax())
-        target = best if reference is None else reference
+        target = reference if isinstance(reference, int) else best
         predicted, name = self._loaded.require_tokenizer.tokens([best, target])
         return SceneAnswer(predicted, float(log_probabilities[target]), f"log-probability of {name!r}"), target
 

@@ -50,6 +50,6 @@ def draw_head_statistics(rows: Sequence[HeadRow], title: str, theme: Theme = LIG
             image = axes.imshow(values.numpy(), cmap="PuOr_r" if signed else theme.colormap, aspect="auto", **limits)
             axes.set_title(_TITLES[name])
             axes.set_xticks(range(0, heads, 2))
-            axes.set_yticks(range(len(layers)), layers if axes.get_subplotspec().is_first_col() else [])  # type: ignore[union-attr]
+            axes.set_yticks(range(len(layers)), layers if axes.get_subplotspec().is_first_col() else [])
             figure.colorbar(image, ax=axes, shrink=0.9, pad=0.02)
     return figure

@@ -181,10 +181,10 @@ def _layer(layer: SceneLayer, live: bool, with_vectors: bool) -> dict[str, Any]:
     }
     if live:
         return description
-    norms = [record.norms(h) for h in heads]
+    norms = [norm for h in heads if (norm := record.norms(h)) is not None]
     return description | {
         "weights": pack_weights(torch.stack([record.head(h) for h in heads])),
-        "norms": None if any(n is None for n in norms) else pack_floats(norms),  # type: ignore[arg-type]
+        "norms": None if len(norms) < len(heads) else pack_floats(norms),
         "vectors": None if vectors is None or not with_vectors else _pack_vectors(record),
     }
 

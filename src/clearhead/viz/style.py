@@ -98,10 +98,10 @@ def new_figure(width: float, height: float, title: str, theme: Theme = LIGHT) ->
     """Yield a new figure of this size in inches with a title; the theme applies inside the context."""
     matplotlib = _matplotlib()
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     with matplotlib.rc_context(theme.style):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        figure.get_layout_engine().set(w_pad=0.12, h_pad=0.1)  # type: ignore[union-attr]
+        figure = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1))
         figure.suptitle(_truncate_title(title, width), x=0.012, ha="left", weight="bold")
         yield figure
 

@@ -59,7 +59,7 @@ class AttentionMap:
                 raise ValueError(f"sequence {sequence} has queries 0 to {count - 1}, not {bad}")
             queries = [i % count for i in queries]
         kernel = KERNELS.get(self.kernel, KERNELS["reference"])  # the kernels of transformers are exact softmax
-        result = kernel.rows(self.inputs, sequence, head, queries)  # type: ignore[arg-type]
+        result = kernel.rows(self.inputs, sequence, head, queries)
         return result * self.norms(head, sequence) if value_weighted else result
 
     def head(self, head: int, sequence: int = 0, *, value_weighted: bool = False) -> Tensor:

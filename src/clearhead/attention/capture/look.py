@@ -131,7 +131,7 @@ def look(
                     kernel = core.kernel_for(args[0])
                     capture.add(name, AttentionMap(args[0].detached(), core.kind, kernel, selected[name].output))
 
-            stack.callback(core.register_forward_pre_hook(keep).remove)  # type: ignore[arg-type]
+            stack.callback(core.register_forward_pre_hook(keep).remove)
         yield capture
 
 
@@ -174,7 +174,7 @@ def ablate_heads(model: nn.Module, heads: Mapping[str, Heads]) -> Generator[None
                 name = cycle.next()
                 return zero_heads(out, off[name], name) if name in off else out
 
-            stack.callback(core.register_forward_hook(ablate).remove)  # type: ignore[arg-type]
+            stack.callback(core.register_forward_hook(ablate).remove)
         yield
 
 

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from clearhead.attention.inputs import AttentionInputs
 from clearhead.attention.kernels import autograd, bucketed, cached_step, dense, flex, grouped, reference, sdpa, varlen
+from clearhead.attention.weights import Which
 
 
 class Kernel(Protocol):
@@ -29,7 +30,7 @@ class Kernel(Protocol):
         ...
 
     @staticmethod
-    def rows(inputs: AttentionInputs, sequence: int, head: int, queries: slice) -> Tensor:
+    def rows(inputs: AttentionInputs, sequence: int, head: int, queries: Which) -> Tensor:
         """The weights this kernel used for some queries of one head, (len, S)."""
         ...
 

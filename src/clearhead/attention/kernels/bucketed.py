@@ -105,7 +105,7 @@ def run(inputs: AttentionInputs, dropout: float) -> Tensor:
     assert inputs.scale is not None
     args = SoftmaxArgs(inputs.scale, dropout, int(torch.randint(2**62, ())) if dropout else 0)
     if inputs.needs_grad:
-        return _BucketedAttention.apply(inputs.q, inputs.k, inputs.v, plan, args)  # type: ignore[no-any-return]
+        return _BucketedAttention.apply(inputs.q, inputs.k, inputs.v, plan, args)
     gathered = _gather(inputs.q, plan.queries), _gather(inputs.k, plan.keys), _gather(inputs.v, plan.keys)
     return _scatter(_forward(*gathered, plan, args)[0], plan.queries, inputs.num_heads)
 

@@ -51,14 +51,14 @@ def run(inputs: AttentionInputs, dropout: float) -> Tensor:
         tile = bias(*(x.view(1, 1, 1) for x in where))  # (1, H, 1, 1)
         return score + tile.reshape(-1).index_select(0, h.view(1)).view(()).to(score.dtype)
 
-    block_mask: BlockMask = create_block_mask(mask_mod, None, None, a.num_tokens, b.num_tokens, device=inputs.q.device)  # type: ignore[arg-type]
+    block_mask: BlockMask = create_block_mask(mask_mod, None, None, a.num_tokens, b.num_tokens, device=inputs.q.device)
     q, k, v = (x.transpose(0, 1).unsqueeze(0) for x in (inputs.q, inputs.k, inputs.v))  # (1, H, N, K)
     if q.device.type == "cpu":  # it refuses tensors that require gradients even under no_grad
         q, k, v = q.detach(), k.detach(), v.detach()
     with _uncompiled(q.device.type == "cpu"):
         out = flex_attention(
             q, k, v,
-            score_mod=score_mod if bias is not None else None,  # type: ignore[arg-type]
+            score_mod=score_mod if bias is not None else None,
             block_mask=block_mask, scale=inputs.scale, enable_gqa=inputs.repeats > 1,
         )  # fmt: skip
     assert isinstance(out, Tensor)

@@ -50,7 +50,7 @@ def run(inputs: AttentionInputs, dropout: float) -> Tensor:
         ]
     call = GroupedCall(inputs.layout_q, inputs.layout_k, inputs.mask, scale, dropout, int(seed))
     if inputs.needs_grad:
-        return _GroupedAttention.apply(inputs.q, inputs.k, inputs.v, table, slopes, call)  # type: ignore[no-any-return]
+        return _GroupedAttention.apply(inputs.q, inputs.k, inputs.v, table, slopes, call)
     return forward(inputs.q, inputs.k, inputs.v, table, slopes, call)[0]
 
 
