@@ -8,26 +8,7 @@ from clearhead.data.readers import columns_of, read_rows
 from clearhead.data.rows import Row, Rows, SkippedRow
 
 __all__ = [
-    "SETS",
-    "Column",
-    "Columns",
-    "Dataset",
-    "FixedSizeBatches",
-    "InMemoryColumns",
-    "Integers",
-    "Ragged",
-    "RemoteFile",
-    "Row",
-    "Rows",
-    "SkippedRow",
-    "TokenBudgetBatches",
-    "columns_of",
-    "data_home",
-    "fetch",
-    "import_files",
-    "locate",
-    "open_columns",
-    "read_rows",
-    "save_columns",
-    "split_batch",
-]
+    "SETS", "Column", "Columns", "Dataset", "FixedSizeBatches", "InMemoryColumns", "Integers", "Ragged", "RemoteFile",
+    "Row", "Rows", "SkippedRow", "TokenBudgetBatches", "columns_of", "data_home", "fetch", "import_files", "locate",
+    "open_columns", "read_rows", "save_columns", "split_batch",
+]  # fmt: skip
