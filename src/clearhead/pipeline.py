@@ -92,12 +92,7 @@ class Pipeline:
         return vectors[0] if single else vectors
 
     def encode_batches(
-        self,
-        texts: Iterable[str],
-        *,
-        pool: str | None = None,
-        normalize: bool | None = None,
-        budget: int = BUDGET,
+        self, texts: Iterable[str], *, pool: str | None = None, normalize: bool | None = None, budget: int = BUDGET
     ) -> Iterator[EmbeddedBatch]:
         """Yield the vectors of texts batch by batch, for unbounded streams."""
         config = replace(

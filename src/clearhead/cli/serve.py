@@ -54,8 +54,7 @@ def serve(
         str | None, typer.Option(help="Ray: cluster to join, HOST:PORT. Default: start a local one.")
     ] = None,
     patience: Annotated[
-        float,
-        typer.Option(min=1, max=3600, help="Ray: seconds without a response before a replica is replaced."),
+        float, typer.Option(min=1, max=3600, help="Ray: seconds without a response before a replica is replaced.")
     ] = 10.0,
 ) -> None:
     """Serve models over HTTP.

@@ -102,9 +102,7 @@ def import_files(name: str, folder: str | Path) -> Path:
 
 
 def fetch(
-    name: str,
-    on_progress: Callable[[int], object] = lambda done: None,
-    opener: Callable[[str], IO[bytes]] = open_https,
+    name: str, on_progress: Callable[[int], object] = lambda done: None, opener: Callable[[str], IO[bytes]] = open_https
 ) -> Path:
     """Download a data set; returns its path. `on_progress` receives the number of bytes downloaded so far."""
     wanted = find_dataset(name)
@@ -201,8 +199,7 @@ def _store(
             absent = [f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"] if missing else []
             raise _WrongFiles("; ".join(absent + wrong))
         write_manifest(
-            folder,
-            {"set": wanted.name, "source": wanted.source, "license": wanted.license, "files": _digests(wanted)},
+            folder, {"set": wanted.name, "source": wanted.source, "license": wanted.license, "files": _digests(wanted)}
         )
     return target
 

@@ -99,12 +99,7 @@ class TransformerStack(nn.Module):
         """Maps token ids (N,), or images, to hidden states (N, D); `mask` replaces the stack's own."""
         embedded = self.embedding(ids, layout) if segments is None else self.embedding(ids, layout, segments)
         context = BlockContext(
-            layout,
-            mask=mask,
-            memory=memory,
-            memory_layout=memory_layout,
-            cache=cache,
-            memory_cache=memory_cache,
+            layout, mask=mask, memory=memory, memory_layout=memory_layout, cache=cache, memory_cache=memory_cache
         )
         return self.transform(embedded, context)
 

@@ -45,10 +45,7 @@ class LanguageModel:
     block_size: int | None = None
 
     spec: ClassVar[TaskSpec] = TaskSpec(
-        name="language_model",
-        column_sets=(("text",), ("shards",)),
-        metrics=("loss", "perplexity"),
-        template="gpt2",
+        name="language_model", column_sets=(("text",), ("shards",)), metrics=("loss", "perplexity"), template="gpt2"
     )
 
     @classmethod

@@ -89,9 +89,7 @@ TEMPLATES: dict[str, TokenizerTemplate] = {
     "bart": _ROBERTA,
     "xlm-roberta": replace(_ROBERTA, kind="unigram"),
     "gpt2": TokenizerTemplate(
-        last=("<|endoftext|>",),
-        roles={"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>"},
-        kind="bpe",
+        last=("<|endoftext|>",), roles={"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>"}, kind="bpe"
     ),
     "llama": TokenizerTemplate(
         first=("<unk>", "<s>", "</s>"),
