@@ -52,7 +52,6 @@ class Pipeline:
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The folder's tokenizer; raises ValueError where it has none."""
         return self.loaded.require_tokenizer
 
     @property

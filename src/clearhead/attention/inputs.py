@@ -40,7 +40,6 @@ class AttentionInputs:
 
     @property
     def repeats(self) -> int:
-        """The number of query heads per key head."""
         return self.q.shape[1] // max(self.k.shape[1], 1)
 
     @property
@@ -85,7 +84,6 @@ class AttentionInputs:
 
 
 def bias_tensors(bias: Bias | None) -> list[Tensor]:
-    """The tensors of a bias."""
     if bias is None:
         return []
     tensors = getattr(bias, "__dict__", {}).values()

@@ -47,7 +47,6 @@ class KernelReport:
 
 
 def devices() -> list[str]:
-    """The devices of this machine that torch can use."""
     found = ["cpu"]
     if torch.cuda.is_available():
         found.append("cuda")
@@ -139,7 +138,6 @@ def _error(got: Tensor, want: Tensor) -> float:
 
 
 def _clock(work: Callable[[], object], repeats: int) -> float:
-    """The best of several runs, in milliseconds."""
     best = float("inf")
     for _ in range(repeats + 1):
         begin = time.perf_counter()

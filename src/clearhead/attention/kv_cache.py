@@ -52,14 +52,12 @@ class _CacheBuffers:
 
     @property
     def layout(self) -> Layout:
-        """The layout of all slots, used or not."""
         if self._layout is None:
             device = next((pair[0].device for pair in self._buffers if pair is not None), None)
             self._layout = Layout.uniform(self.num_sequences, self.length, device)
         return self._layout
 
     def holds(self, layer: int) -> bool:
-        """True if this layer has been written."""
         return self._buffers[layer] is not None
 
     def buffers(self, layer: int) -> tuple[Tensor, Tensor]:
@@ -138,7 +136,6 @@ class CrossAttentionCache(_CacheBuffers):
         self._buffers[layer] = k, v
 
     def select(self, sequences: np.ndarray) -> None:
-        """Keep these sequences, in this order."""
         if len(sequences) != self.num_sequences or bool((sequences != np.arange(len(sequences))).any()):
             self._move_rows(sequences)
             self.table = self.table.index_select(0, torch.from_numpy(sequences).to(self.table.device))

@@ -99,12 +99,10 @@ class Layout:
 
     @cached_property
     def host_lengths(self) -> tuple[int, ...]:
-        """The lengths on the host."""
         return tuple(self.lengths.tolist())
 
     @cached_property
     def host_starts(self) -> tuple[int, ...]:
-        """The starts on the host."""
         return tuple(self.starts.tolist())
 
     @property

@@ -48,7 +48,6 @@ class Mask:
         return Or(self, other)
 
     def to(self, device: torch.device | str) -> Mask:
-        """The same mask with its per-sequence data on `device`."""
         if not hasattr(self, "__dataclass_fields__"):
             return self
         held = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]

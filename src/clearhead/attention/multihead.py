@@ -35,7 +35,6 @@ class AttentionCore(nn.Module):
         self.kernel = kernel
 
     def forward(self, inputs: AttentionInputs) -> Tensor:
-        """The attention output, (N, H, V)."""
         return dispatch(inputs, self._active_dropout, self.kernel)
 
     def kernel_for(self, inputs: AttentionInputs) -> str:

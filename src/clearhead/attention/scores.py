@@ -17,7 +17,6 @@ class Score(nn.Module):
     """The interface of a score; this one is the plain dot product (Luong et al. 2015, section 3.1, "dot")."""
 
     def scale(self, head_dim: int) -> float | None:
-        """The factor on q·k, or None if the score is not a dot product."""
         return 1.0
 
     def prepare(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:

@@ -84,7 +84,6 @@ def chat(
 
 
 def _read_line(interactive: bool) -> str | None:
-    """Return the next line, or None at the end of the input."""
     try:
         if interactive:
             return input("> ")

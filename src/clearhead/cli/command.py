@@ -99,7 +99,6 @@ class LineBatches:
             yield lines
 
     def _ready(self) -> bool:
-        """Return whether more can be read without waiting."""
         try:
             return bool(select.select([self._file], [], [], POLL_S)[0])
         except (OSError, ValueError):  # platforms where select does not take files

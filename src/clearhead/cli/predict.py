@@ -82,7 +82,6 @@ def _batched(values: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]
 
 
 def _line(answer: Classification | TagResult | QaResult) -> str:
-    """Format an answer as one line."""
     from clearhead.tasks import QaResult, TagResult
 
     if isinstance(answer, QaResult):

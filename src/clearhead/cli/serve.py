@@ -116,7 +116,6 @@ def serve(
 
 
 def _print_address(address: str, models: list[dict[str, Any]], *, as_json: bool, proxy: str | None = None) -> None:
-    """Print the models and the address."""
     from rich.console import Console
 
     if as_json:

@@ -270,7 +270,6 @@ def _domain(
 
 
 def _base_model(models: list[str]) -> str:
-    """Return the encoder to start from: the given one, or MiniLM."""
     from clearhead.studies import labels_needed as labels
 
     return str(Path(models[0]).absolute()) if models else labels.MINILM
@@ -291,7 +290,6 @@ PRETRAINING: dict[str, Any] = {
 
 
 def show_labels(console: Console, measured: LabelsResult) -> None:
-    """Print the accuracy by number of labels."""
     table = _table("labels", *(f"{size:,}" for size in measured.sizes))
     for one in measured.learners:
         table.add_row(f"{one.label}, {one.parameters / 1e6:.1f} M", *(score.short for score in one.reached))
@@ -299,7 +297,6 @@ def show_labels(console: Console, measured: LabelsResult) -> None:
 
 
 def show_bank(console: Console, measured: WordSenses) -> None:
-    """Print the score of each layer."""
     table = _table("layer", "nearest neighbor has the same sense", "95 % CI")
     for d in measured.depths:
         table.add_row(str(d.layer), f"{d.share:.1f} %", f"{d.low:.1f}-{d.high:.1f}")
@@ -307,7 +304,6 @@ def show_bank(console: Console, measured: WordSenses) -> None:
 
 
 def show_order(console: Console, measured: WordOrderResult) -> None:
-    """Print the scores by n."""
     table = _table("macro F1, %", *(f"n = {n}" if n else "original order" for n in measured.grams))
     table.add_row("next-word loss", *(f"{loss.mean:.2f}±{loss.half:.2f}" for loss in measured.losses))
     for one in measured.tasks:
@@ -316,7 +312,6 @@ def show_order(console: Console, measured: WordOrderResult) -> None:
 
 
 def show_scaling(console: Console, measured: ScalingResult) -> None:
-    """Print the runs and the fitted law."""
     table = _table("parameters", "tokens", "compute", "loss", "fitted", "95 % CI")
     for p, law in zip(measured.points, measured.by_law, strict=True):
         values = f"{p.parameters:,}", f"{p.tokens:,}", f"{p.compute:.2e}", f"{p.loss:.3f}"
@@ -328,7 +323,6 @@ def show_scaling(console: Console, measured: ScalingResult) -> None:
 
 
 def show_domain(console: Console, measured: DomainResult) -> None:
-    """Print the effect of further pretraining."""
     table = _table("encoder", "masked LM loss", "accuracy", "F1", "exact match")
     for words, answers in zip(measured.words, measured.answers, strict=True):
         loss, accuracy = f"{words.losses[-1]:.3f}", f"{words.accuracy:.1f} %"
@@ -338,7 +332,6 @@ def show_domain(console: Console, measured: DomainResult) -> None:
 
 
 def show_bottleneck(console: Console, measured: BottleneckResult) -> None:
-    """Print BLEU by source length."""
     table = _table("model", "parameters", "BLEU", "chrF")
     for b in measured.translators[0].buckets:
         table.add_column(f"{b.shortest}-{b.longest} words", justify="right")
@@ -349,7 +342,6 @@ def show_bottleneck(console: Console, measured: BottleneckResult) -> None:
 
 
 def show_gradient(console: Console, measured: GradientResult) -> None:
-    """Print the gradient norm by distance."""
     distances = sorted({1, 10, measured.reach // 2, measured.reach})
     table = _table("model", "parameters", "loss", "weights", *(f"k = {k}" for k in distances))
     for flow in measured.flows:
@@ -360,7 +352,6 @@ def show_gradient(console: Console, measured: GradientResult) -> None:
 
 
 def show_language_models(console: Console, measured: LanguageModelsResult) -> None:
-    """Print the models and their samples."""
     table = _table("model", "parameters", "seconds", "tokens/s", "validation loss")
     for s in measured.speakers:
         last = f"{s.points[-1].loss:.3f}"

@@ -32,7 +32,6 @@ class Dataset:
 
     @property
     def size(self) -> int:
-        """Total size of all files in bytes."""
         return sum(file.size for file in self.files)
 
 

@@ -46,7 +46,6 @@ def conll_rows(path: Path, columns: dict[str, int]) -> Iterator[Row | SkippedRow
 
 
 def _check(fields: list[str], columns: dict[str, int]) -> RowError | None:
-    """Return why a line cannot be used, or None."""
     minimum = max(columns.values()) + 1
     if len(fields) < minimum:
         return RowError(f"has {len(fields)} columns, expected at least {minimum}")

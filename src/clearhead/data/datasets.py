@@ -72,7 +72,6 @@ def data_home() -> Path:
 
 
 def find_dataset(name: str) -> Dataset:
-    """Return the data set with this name."""
     if name not in SETS:
         raise ValueError(f"there is no data set {name!r}: {_choices(SETS, name)}")
     return SETS[name]

@@ -16,7 +16,6 @@ Records = Iterator[tuple[int, list[str] | RowError]]  # first line of a record, 
 
 
 def tsv_records(path: Path) -> Records:
-    """Yield tab-separated fields; quotes have no special meaning."""
     for number, line in enumerate(text_lines(path), 1):
         yield number, line if isinstance(line, RowError) else line.split("\t")
 

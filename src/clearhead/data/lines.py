@@ -24,7 +24,6 @@ def ends_with(path: Path, *suffixes: str) -> bool:
 
 
 def read_json_file(path: Path) -> Any:
-    """Parse a JSON file, plain or compressed."""
     with path.open("rb") as raw:
         try:
             return json.loads(decompressed(path, raw).read().decode("utf-8-sig"))

@@ -75,7 +75,6 @@ _TYPE_NAMES: dict[type, str] = {
 
 
 def parquet_names(path: Path) -> list[str]:
-    """Return the column names of the schema."""
     return list(_parquet(path).schema_arrow.names)
 
 

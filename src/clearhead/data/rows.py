@@ -54,17 +54,14 @@ class Rows:
 
     @property
     def bad(self) -> list[SkippedRow]:
-        """The first hundred skipped rows."""
         return self._tally.bad
 
     @property
     def num_bad(self) -> int:
-        """Number of skipped rows."""
         return self._tally.num_bad
 
     @property
     def num_good(self) -> int:
-        """Number of rows yielded."""
         return self._tally.num_good
 
     def __iter__(self) -> Iterator[Row]:

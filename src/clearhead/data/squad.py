@@ -29,7 +29,6 @@ def squad_rows(path: Path) -> Iterator[Row | SkippedRow]:
 
 
 def paragraph_rows(name: str, path: Path) -> Iterator[Row | SkippedRow]:
-    """Yield the paragraphs, each once, in file order."""
     number = 0
     for entry in _entries(path):
         for paragraph in _list(entry, "paragraphs"):

@@ -102,11 +102,9 @@ class ContinuousDecoder:
         return result
 
     def drop(self, names: Sequence[int]) -> None:
-        """Remove these sequences before they finish."""
         self._keep(compact(np.isin(self._names, list(names))))
 
     def _keep(self, places: np.ndarray) -> None:
-        """Keep only the sequences at these places, in this order."""
         if len(places) == len(self._names):
             return
         assert self._state is not None

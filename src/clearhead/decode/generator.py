@@ -82,12 +82,10 @@ class TextGenerator:
 
     @property
     def device(self) -> torch.device:
-        """The device of the model."""
         return next(iter(self.model.parameters())).device
 
     @property
     def start(self) -> int:
-        """The id that the decoder reads first."""
         if self.defaults.constraints.start is None:
             raise ValueError("the folder has no start token: add decoder_start_token_id to config.json")
         return self.defaults.constraints.start
@@ -170,5 +168,4 @@ class TextGenerator:
 
     @property
     def is_captured(self) -> bool:
-        """Whether attention of the model is being captured."""
         return is_captured(self.model)

@@ -55,7 +55,6 @@ class Sampler:
         ]
 
     def keep(self, places: np.ndarray) -> None:
-        """Keep only the requests at these places, in this order."""
         self._temperature, self._top_k, self._top_p = (x[places] for x in (self._temperature, self._top_k, self._top_p))
         self._random = [self._random[place] for place in places.tolist()]
 

@@ -107,7 +107,6 @@ class _SpecWriter:
         return spec
 
     def _options(self, stack: TransformerStack) -> dict[str, Any]:
-        """Returns the specification's options for a stack; refuses unsupported layers."""
         first = stack.blocks[0]
         assert isinstance(first, Block)
         embedding = stack.embedding

@@ -58,7 +58,6 @@ class PaddedEncoder(nn.Module):
         )
 
     def _outputs(self, x: Tensor, mask: Tensor) -> tuple[Tensor, ...]:
-        """Returns the outputs: (B T, …) per token, (B, …) per text."""
         head, sentence = self.head, self.spec.sentence
         if sentence is not None:
             return x, sentence_embedding(PADDED_POOLINGS[sentence.pool](x, mask), sentence)

@@ -66,7 +66,6 @@ class _TorchaoQuantizer:
         return holder[0].weight.data  # type: ignore[return-value]
 
     def config(self) -> dict[str, Any]:
-        """Returns the quantization config in the format of `transformers`."""
         return {"quant_method": "torchao", "quant_type": {"default": self._dict(self._scheme)}}
 
 

@@ -75,7 +75,6 @@ def attach(model: Model, config: LoraConfig) -> None:
 
 
 def merge(model: Model) -> None:
-    """Merges the updates into the weights."""
     for module in model.modules():
         if parametrize.is_parametrized(module, "weight"):
             parametrize.remove_parametrizations(module, "weight")

@@ -33,13 +33,11 @@ class ConfigKey:
     write: Callable[[Any], Any] = lambda value: value
 
     def of(self, raw: Raw) -> Any:
-        """Reads the setting."""
         names = (self.names,) if isinstance(self.names, str) else self.names
         value = next((raw[n] for n in names if raw.get(n) is not None), None)
         return self.default if value is None else self.read(value)
 
     def to(self, value: Any, raw: Raw) -> dict[str, Any]:
-        """Returns the key with the written value."""
         name = self.names if isinstance(self.names, str) else self.names[0]
         return {name: None if value is None else self.write(value)}
 
@@ -65,19 +63,16 @@ class TensorMap:
     requires: str | None = None  # applies only if the model has this parameter too
 
     def read(self, tensor: Tensor, shapes: list[torch.Size]) -> list[Tensor]:
-        """Converts a Hugging Face tensor to parameters of these shapes."""
         tensor = tensor.squeeze(0) if self.row else tensor.T if self.transposed else tensor
         if len(self.names) == 1:
             return [tensor]
         return list(tensor.split([shape[0] for shape in shapes]))
 
     def write(self, tensors: list[Tensor]) -> Tensor:
-        """Converts parameters to the Hugging Face tensor."""
         tensor = tensors[0] if len(tensors) == 1 else torch.cat(tensors)
         return (tensor.unsqueeze(0) if self.row else tensor.T if self.transposed else tensor).contiguous()
 
     def shape(self, shapes: list[torch.Size]) -> tuple[int, ...]:
-        """Returns the shape of the Hugging Face tensor for parameters of these shapes."""
         full = (sum(shape[0] for shape in shapes), *shapes[0][1:])
         return (1, *full) if self.row else full[::-1] if self.transposed else full
 
@@ -182,7 +177,6 @@ class Family:
         return self.stacks == ("encoder",) and "vocab_size" in self.config
 
     def head(self, architecture: str) -> HeadMapping:
-        """Returns the head mapping of an architecture."""
         return POOLED_HEAD if architecture == POOLED else self.heads[architecture]
 
     def architecture_of(self, config: ModelConfig) -> str:

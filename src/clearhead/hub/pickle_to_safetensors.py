@@ -155,7 +155,6 @@ def child() -> None:
 
 
 def _read(name: str, path: Path) -> dict[str, Tensor]:
-    """Reads the tensors of one pickle."""
     try:
         with path.open("rb") as file:
             zipped = file.read(4) == b"PK\3\4"

@@ -63,7 +63,6 @@ class WeightReader:
         self.is_int8 = any(old.endswith("._weight_qdata") for old, _ in self.files.values())
 
     def read(self, name: str) -> Tensor:
-        """Reads a tensor by its current name."""
         old, file = self.files[name]
         with safe_open(safe_join(self.folder, file), "pt") as opened:
             return opened.get_tensor(old)

@@ -42,12 +42,10 @@ def mean(x: Tensor, layout: Layout) -> Tensor:
 
 
 def max_pool(x: Tensor, layout: Layout) -> Tensor:
-    """Returns the maximum over each sequence's tokens, (B, D)."""
     return _extreme(x, layout, "amax")
 
 
 def min_pool(x: Tensor, layout: Layout) -> Tensor:
-    """Returns the minimum over each sequence's tokens, (B, D)."""
     return _extreme(x, layout, "amin")
 
 

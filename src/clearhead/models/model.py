@@ -52,7 +52,6 @@ class ModelConfig:
 
     @property
     def output_width(self) -> int:
-        """The width of the hidden states that the head reads."""
         is_encoder = self.decoder is None and isinstance(self.encoder, RecurrentConfig)
         return self.encoder.encoded_width if is_encoder else self.stack.width  # type: ignore[union-attr]
 

@@ -44,7 +44,6 @@ def pad_rows(x: Tensor, rows: int | None = None) -> Tensor:
 
 
 def missing_rows(tokens: int) -> int:
-    """Returns the number of padding rows up to the next round number."""
     unit = min(MAX_UNIT, max(MIN_UNIT, 2 ** (tokens // MAX_PADDING_RATIO).bit_length() // 2))
     return -tokens % unit
 

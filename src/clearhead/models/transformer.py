@@ -51,7 +51,6 @@ class SlidingWindow(nn.Module):
         self.rotary = rotary
 
     def forward(self, context: BlockContext) -> BlockContext:
-        """Returns the context for a sliding-window layer."""
         mask = self.mask if context.mask is None else context.mask & self.mask
         rotate = context.rotate if self.rotary is None else self.rotary(context.layout.positions)
         return replace(context, mask=mask, rotate=rotate)
@@ -104,7 +103,6 @@ class TransformerStack(nn.Module):
         return self.transform(embedded, context)
 
     def transform(self, x: Tensor, context: BlockContext) -> Tensor:
-        """Maps embedded tokens (N, D) to hidden states (N, D)."""
         if self.rotary is not None:
             self.rotary.check(context.layout)
         num_rows = len(x)

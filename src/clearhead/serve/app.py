@@ -129,8 +129,6 @@ def _first_error(error: RequestValidationError) -> ApiError:
 
 
 def _add_task_routes(app: FastAPI, dispatcher: Dispatcher) -> None:
-    """Adds the routes with one result per text."""
-
     async def run(request: Request, task: str, name: str | None, values: list[Any], *options: Any) -> Any:
         model = dispatcher.registry.find(name, task)
         request.scope["log_fields"] = {"model": model.name, "count": len(values)}
@@ -208,8 +206,6 @@ def _translation(result: Any) -> dict[str, Any]:
 
 
 def _add_generation_routes(app: FastAPI, dispatcher: Dispatcher) -> None:
-    """Adds the routes that generate text."""
-
     def options(body: schemas.GenerateRequest | schemas.ChatRequest) -> GenerationOptions:
         return GenerationOptions(
             max_new_tokens=body.max_new_tokens, temperature=body.temperature, top_k=body.top_k, top_p=body.top_p,
@@ -270,8 +266,6 @@ def _add_attention_route(app: FastAPI, dispatcher: Dispatcher, pages: AttentionP
 
 
 def _add_server_routes(app: FastAPI, dispatcher: Dispatcher, metrics: ServerMetrics) -> None:
-    """Adds health, metrics and model management."""
-
     @app.get("/health", response_model=schemas.HealthResponse, tags=["server"])
     async def health() -> Response:  # pyright: ignore[reportUnusedFunction]
         """Liveness: 200 while the process and its engine run."""

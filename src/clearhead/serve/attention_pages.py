@@ -69,7 +69,6 @@ class AttentionPages:
         return {"model": model.name, "answer": answer, "page": f"/see/{name}/", "layers": layers, "weights": weights}
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Serves the pages as an ASGI application."""
         root = scope.get("root_path", "")
         name, slash, rest = scope["path"].removeprefix(root).lstrip("/").partition("/")
         page = self._pages.get(name)

@@ -128,7 +128,6 @@ class ContinuousBatch:
         return len(step.tokens)
 
     def drop(self, sequences: Sequence[int]) -> list[WorkItem]:
-        """Removes these sequences and returns their items."""
         with torch.inference_mode():
             self._decoder.drop(sequences)
         return [self._remove(sequence) for sequence in sequences]
@@ -139,5 +138,4 @@ class ContinuousBatch:
         return item
 
     def items(self) -> list[WorkItem]:
-        """Returns the items of all sequences."""
         return [item for item, _, _ in self._sequences.values()]

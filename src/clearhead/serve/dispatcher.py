@@ -34,12 +34,10 @@ class Dispatcher:
         self._tokenizers = ThreadPoolExecutor(TOKENIZER_THREADS, "clearhead-tokenizer")
 
     async def tokenize(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Runs a function that tokenizes in one of the tokenizer threads."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._tokenizers, lambda: function(*args, **kwargs))
 
     def close(self) -> None:
-        """Stops the tokenizer threads and the engine."""
         self._tokenizers.shutdown()
         self.engine.close()
 

@@ -20,7 +20,6 @@ class FairQueue:
         return self.count
 
     def put(self, item: WorkItem) -> None:
-        """Appends an item behind the others of its request."""
         if not self.count:
             self.oldest = item.created
         self._clients.setdefault(item.job.client, OrderedDict()).setdefault(item.job, deque()).append(item)

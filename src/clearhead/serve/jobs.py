@@ -33,7 +33,6 @@ class RequestJob:
 
     @property
     def is_late(self) -> bool:
-        """Whether the deadline has passed."""
         return time.monotonic() > self.created + self.deadline_s
 
 

@@ -116,7 +116,6 @@ class SecurityMiddleware:
             self._record(scope, status, time.perf_counter() - start)
 
     def _check(self, scope: Any) -> None:
-        """Raises an ApiError if the request is refused."""
         headers = {key: value.decode("latin-1") for key, value in scope["headers"]}
         if self._running > self._config.max_requests:
             self._metrics.refused.labels("running").inc()

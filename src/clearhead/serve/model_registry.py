@@ -37,7 +37,6 @@ class ModelRegistry:
         self._models = {name: self._load(name, source) for name, source in sources.items()}
 
     def all(self) -> list[ServedModel]:
-        """Returns all models in the order in which they were given."""
         return list(self._models.values())
 
     def find(self, name: str | None, task: str) -> ServedModel:

@@ -144,7 +144,6 @@ class ModelList(BaseModel):
 
 
 def add_openai_routes(app: FastAPI, dispatcher: Dispatcher) -> None:
-    """Adds the routes under /v1."""
     router = APIRouter(prefix="/v1", tags=["openai"])
 
     @router.get("/models", response_model=ModelList)

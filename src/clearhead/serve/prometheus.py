@@ -36,7 +36,6 @@ class ServerMetrics:
         self.generated = Counter("clearhead_written_tokens", "Generated tokens.", ["model"], **to)
 
     def text(self) -> tuple[bytes, str]:
-        """Returns all metrics in Prometheus' text format, and its content type."""
         from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
         return generate_latest(self._registry), CONTENT_TYPE_LATEST

@@ -63,7 +63,6 @@ class RunningService:
 
 
 def parse_count(text: str) -> tuple[int, int]:
-    """Parses a number of replicas, N or MIN-MAX."""
     match = re.fullmatch(r"(\d+)(?:-(\d+))?", text.strip())
     minimum, maximum = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
     if not 1 <= minimum <= maximum <= MAX_REPLICAS:

@@ -75,7 +75,6 @@ class Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
     def serve_here(self) -> None:
-        """Serves until a signal ends it."""
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         self.run([self.socket])
 

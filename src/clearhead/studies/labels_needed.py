@@ -89,7 +89,6 @@ def reinitialized(source: Path, folder: Path, seed: int) -> Path:
 
 
 def sample_rows(rows: Sequence[LabeledRow], count: int, seed: int) -> list[LabeledRow]:
-    """Return `count` rows, sampled with the seed."""
     order = np.random.default_rng([seed, count]).permutation(len(rows))[:count]
     return [rows[i] for i in order]
 

@@ -154,7 +154,6 @@ def fitted(
 
 
 def _predicted(fit: Floats, sizes: Floats, tokens: Floats) -> Floats:
-    """Return the losses predicted by a law."""
     return fit[0] + fit[1] / sizes ** fit[2] + fit[3] / tokens ** fit[4]
 
 

@@ -67,7 +67,6 @@ class MeanInterval:
 
 
 def mean_interval(scores: Sequence[float]) -> MeanInterval:
-    """Return scores, rounded to two decimals, as a `MeanInterval`."""
     return MeanInterval(tuple(round(score, 2) for score in scores))
 
 
@@ -89,5 +88,4 @@ def record(measured: DataclassInstance, *, command: str, seed: int, seconds: flo
 
 
 def write_record(content: dict[str, Any], path: Path) -> None:
-    """Write a record as JSON."""
     write_atomic(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")

@@ -47,7 +47,6 @@ class StudyCorpus:
 
     @property
     def part(self) -> dict[str, str]:
-        """The text as `data.train` of a recipe."""
         return {"text": self.name}
 
 

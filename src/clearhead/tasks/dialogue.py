@@ -37,23 +37,19 @@ class Dialogue:
 
     @classmethod
     def collect_labels(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
-        """Return nothing: the tokenizer is enough."""
         return {}
 
     @classmethod
     def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, facts: Mapping[str, Any]) -> Dialogue:
-        """Create the task with a recipe's limits, and with an encoder where it asks for one."""
         kind = Translate if settings.encoder else LanguageModel
         return cls(kind(tokenizer, settings.max_len, settings.label_smoothing))
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer of all turns."""
         return self.inner.tokenizer
 
     @property
     def head(self) -> tuple[HeadKind, tuple[str, ...]]:
-        """Scores over the vocabulary."""
         return self.inner.head
 
     def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:
@@ -103,19 +99,15 @@ class Dialogue:
             history += turn
 
     def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """Return the number of tokens read for each example."""
         return self.inner.lengths(columns, examples)
 
     def num_targets(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """Return the number of predicted tokens."""
         return self.inner.num_targets(columns, examples)
 
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
-        """Return dialogues, or replies with their histories."""
         return self.inner.collate(columns, examples, draw)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Return -log p of the tokens, summed."""
         return self.inner.loss(model, batch)
 
     def config(self, settings: Mapping[str, Any]) -> ModelConfig:
@@ -127,7 +119,6 @@ class Dialogue:
         return {}
 
     def save_format(self, config: ModelConfig) -> SaveFormat:
-        """Return GPT-2's or Llama's format, or Marian's with an encoder."""
         return self.inner.save_format(config)
 
     def finalize(self, loaded: LoadedModel, rows: Rows) -> tuple[LoadedModel, dict[str, Any]]:

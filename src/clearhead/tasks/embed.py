@@ -29,17 +29,14 @@ class EmbeddedBatch:
 
     @property
     def num_tokens(self) -> int:
-        """The number of tokens read."""
         return sum(self.sizes)
 
     @property
     def cut(self) -> tuple[bool, ...]:
-        """Whether each text was truncated."""
         return tuple(had > size for had, size in zip(self.had, self.sizes, strict=True))
 
     @property
     def num_cut(self) -> int:
-        """The number of truncated texts."""
         return sum(self.cut)
 
     @property

@@ -40,7 +40,6 @@ class EncoderTask(ABC):
         """Compare the answers to these rows with their labels."""
 
     def config(self, settings: Mapping[str, object]) -> ModelConfig:
-        """Return the configuration of a new encoder with this task's head."""
         return encoder_only(settings, self.tokenizer.vocab_size, self.settings.max_len, *self.head)
 
     def save_format(self, config: ModelConfig) -> SaveFormat:
@@ -51,7 +50,6 @@ class EncoderTask(ABC):
         return SaveFormat(FAMILIES["bert"], POOLED if pooled else f"BertFor{self.suffix}")
 
     def score(self, loaded: LoadedModel, rows: Rows, beam: int = 1) -> dict[str, float]:
-        """Return the metrics on these rows."""
         return self.evaluate(loaded, rows).scores()
 
 

@@ -50,17 +50,14 @@ class LanguageModel:
 
     @classmethod
     def collect_labels(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
-        """Return nothing: the tokenizer is enough."""
         return {}
 
     @classmethod
     def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, facts: Mapping[str, Any]) -> LanguageModel:
-        """Create the task with a recipe's limits."""
         return cls(tokenizer, settings.max_len, settings.label_smoothing, settings.block_size)
 
     @property
     def head(self) -> tuple[HeadKind, tuple[str, ...]]:
-        """Scores over the vocabulary."""
         return "vocabulary", ()
 
     def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:
@@ -89,7 +86,6 @@ class LanguageModel:
         return columns["text"].lengths(examples) - 1
 
     def num_targets(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """Return the number of predicted tokens: one per token read."""
         return self.lengths(columns, examples)
 
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
@@ -127,7 +123,6 @@ class LanguageModel:
         return lm_loss(model, batch, self.label_smoothing if model.training else 0.0)
 
     def config(self, settings: Mapping[str, Any]) -> ModelConfig:
-        """Return a decoder configuration."""
         return decoder_only(settings, self.tokenizer.vocab_size, self.max_len)
 
     def score(self, loaded: LoadedModel, rows: Rows, beam: int = 1) -> dict[str, float]:
@@ -147,7 +142,6 @@ class LanguageModel:
         return SaveFormat(FAMILIES["gpt2"], "GPT2LMHeadModel", generation)
 
     def finalize(self, loaded: LoadedModel, rows: Rows) -> tuple[LoadedModel, dict[str, Any]]:
-        """Return the model unchanged."""
         return loaded, {}
 
 

@@ -44,12 +44,10 @@ class MaskedLM:
 
     @classmethod
     def collect_labels(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
-        """Return nothing: the tokenizer is enough."""
         return {}
 
     @classmethod
     def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, facts: Mapping[str, Any]) -> MaskedLM:
-        """Create the task with a recipe's limits."""
         return cls(tokenizer, settings)
 
     @property
@@ -59,26 +57,21 @@ class MaskedLM:
 
     @cached_property
     def passages(self) -> PretrainingExamples:
-        """The reader of documents."""
         s = self.settings
         return PretrainingExamples(self.tokenizer, s.max_len, s.pairs, s.language)
 
     @cached_property
     def masks(self) -> TokenMasker:
-        """The masker of tokens."""
         options = {"masked": 1.0, "random": 0.0} if self.always else {}
         return token_masker(self.tokenizer, whole=self.settings.whole_words, **options)
 
     def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:
-        """Tokenize documents into passages of complete sentences, with the sentence ends."""
         return self.passages.encode(rows), []
 
     def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """Return the number of tokens of each example."""
         return self.passages.lengths(columns, examples)
 
     def num_targets(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """Return the number of masked tokens."""
         return self.masks.counts(columns["ids"].lengths(examples))
 
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
@@ -148,7 +141,6 @@ class MaskedLM:
         return head
 
     def config(self, settings: Mapping[str, Any]) -> ModelConfig:
-        """Return an encoder configuration."""
         return encoder_of_words(settings, self.tokenizer, self.settings.max_len, self.head[0])
 
     def score(self, loaded: LoadedModel, rows: Rows, beam: int = 1) -> dict[str, float]:
@@ -156,10 +148,8 @@ class MaskedLM:
         return {}
 
     def save_format(self, config: ModelConfig) -> SaveFormat:
-        """Return the format of the recipe's family."""
         family = FAMILIES[self.settings.family]
         return SaveFormat(family, family.architecture({}, self.head[0]))
 
     def finalize(self, loaded: LoadedModel, rows: Rows) -> tuple[LoadedModel, dict[str, Any]]:
-        """Return the model unchanged."""
         return loaded, {}

@@ -83,7 +83,6 @@ class Evaluation:
     confidence: tuple[Numbers, Numbers] | None = None  # (rows,): the score of the prediction, and whether it is correct
 
     def scores(self) -> dict[str, float]:
-        """Return the metrics of all rows."""
         return self.measure(np.arange(self.count))
 
     def intervals(self, *, seed: int = 0, draws: int = NUM_SAMPLES) -> dict[str, tuple[float, float]]:

@@ -51,7 +51,6 @@ class PretrainingExamples:
 
     @property
     def marks(self) -> int:
-        """The number of special tokens of a passage."""
         return 2 if self.pairs == "none" else 3
 
     @property
@@ -85,7 +84,6 @@ class PretrainingExamples:
         return columns["ids"].lengths(examples) + marks
 
     def each(self, columns: Columns, examples: Integers, draw: int) -> Iterator[tuple[int, PretrainingExample]]:
-        """Yield these examples with their numbers."""
         parts = {name: _split(*columns[name].take(examples)) for name in ("ids", "ends", "starts") if name in columns}
         for n, number in enumerate(examples.tolist()):
             ids, ends = parts["ids"][n], parts["ends"][n]

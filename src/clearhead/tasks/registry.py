@@ -25,7 +25,6 @@ def answer_task_name(loaded: LoadedModel) -> str | None:
 
 
 def task_of(loaded: LoadedModel) -> AnswerTask:
-    """Return the task that a folder answers."""
     name = answer_task_name(loaded)
     if name is None:
         raise ValueError(

@@ -45,12 +45,10 @@ class ReplacedTokens:
 
     @classmethod
     def collect_labels(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
-        """Return nothing: the tokenizer is enough."""
         return {}
 
     @classmethod
     def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, facts: Mapping[str, Any]) -> ReplacedTokens:
-        """Create the task with a recipe's limits."""
         if settings.pairs != "none":
             raise ValueError(
                 f"data.pairs is {settings.pairs!r}: replaced-token detection reads single texts; remove it"
@@ -59,7 +57,6 @@ class ReplacedTokens:
 
     @property
     def head(self) -> tuple[HeadKind, tuple[str, ...]]:
-        """One score per token."""
         return "discriminator", ()
 
     @cached_property
@@ -68,15 +65,12 @@ class ReplacedTokens:
         return MaskedLM(self.tokenizer, self.settings, always=True)
 
     def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:
-        """Tokenize documents into passages of complete sentences."""
         return self._masked.encode(rows)
 
     def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """Return the number of tokens of each example."""
         return self._masked.lengths(columns, examples)
 
     def num_targets(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """Return the number of masked tokens."""
         return self._masked.num_targets(columns, examples)
 
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
@@ -135,7 +129,6 @@ class ReplacedTokens:
         return {}
 
     def save_format(self, config: ModelConfig) -> SaveFormat:
-        """Return ELECTRA's format."""
         return SaveFormat(FAMILIES["electra"], "ElectraForPreTraining")
 
     def finalize(self, loaded: LoadedModel, rows: Rows) -> tuple[LoadedModel, dict[str, Any]]:

@@ -27,7 +27,6 @@ class WindowTokenizer:
 
     @property
     def stride(self) -> int:
-        """The distance between the starts of consecutive windows, in tokens."""
         return max(1, self.max_len * 3 // 4)
 
     def read(self, texts: Sequence[str], seconds: Sequence[str] | None = None) -> InMemoryColumns:

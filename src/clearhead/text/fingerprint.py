@@ -41,7 +41,6 @@ def canonical_hash(content: Mapping[str, Any]) -> str:
 
 
 def probe_hash(ids: Sequence[Sequence[int]]) -> str:
-    """Returns the SHA-256 of the ids of the probe texts."""
     return _hash(ids)
 
 
@@ -65,7 +64,6 @@ def compare(expected: Mapping[str, str], actual: Mapping[str, str]) -> None:
 
 
 def library_version() -> str:
-    """Returns the version of `tokenizers`; recorded in a fingerprint, not compared."""
     return tokenizers.__version__
 
 

@@ -33,7 +33,6 @@ class TokenizerTemplate:
         return ["input_ids", *(["token_type_ids"] if self.segments else []), "attention_mask"]
 
     def added(self, tokens: Sequence[str]) -> list[AddedToken]:
-        """Returns special tokens as objects of `tokenizers`."""
         spaced = self.roles.get("mask_token") if self.spaced else None
         return [AddedToken(t, special=True, normalized=False, lstrip=t == spaced) for t in tokens]
 

@@ -88,7 +88,6 @@ class Checkpoints:
         return self.folder / f"step-{step:08d}"
 
     def all(self) -> list[Path]:
-        """Return all checkpoints, oldest first."""
         if not self.folder.is_dir():
             return []
         return sorted(p for p in self.folder.iterdir() if NAME.fullmatch(p.name))

@@ -25,7 +25,6 @@ class Distributed:
         return self.rank == 0
 
     def sum(self, values: Sequence[float]) -> list[float]:
-        """Return the numbers summed over all ranks."""
         if self.size == 1:
             return list(values)
         total = torch.tensor(values, dtype=torch.float64)

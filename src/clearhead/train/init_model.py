@@ -52,12 +52,10 @@ class Pretrained:
 
     @property
     def folder(self) -> Path:
-        """The path of the folder."""
         return self.source.path
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer in the folder."""
         if self.source.tokenizer is None:
             raise ValueError(f"{self.folder} has no tokenizer that can be read: add tokenizer.json, or vocab.txt")
         return self.source.tokenizer

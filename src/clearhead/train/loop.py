@@ -227,7 +227,6 @@ class _Clock:
         self.rate = 0.0  # tokens per second, a running mean
 
     def tick(self, tokens: int) -> None:
-        """Record the end of a step."""
         now = time.perf_counter()
         spent, self._last = now - self._last, now
         self._training += spent
@@ -239,7 +238,6 @@ class _Clock:
 
     @property
     def here(self) -> float:
-        """Seconds since this process started."""
         return time.perf_counter() - self._start
 
     @property

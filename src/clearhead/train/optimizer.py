@@ -81,6 +81,5 @@ def clip(model: nn.Module, limit: float) -> float:
 
 
 def set_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
-    """Set the learning rate of each group, times the factor of the group."""
     for group in optimizer.param_groups:
         group["lr"] = lr * group.get("share", 1.0)

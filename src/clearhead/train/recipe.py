@@ -197,7 +197,6 @@ def make_recipe(values: Mapping[str, Any]) -> Recipe:
 
 
 def to_plain(recipe: Recipe) -> dict[str, Any]:
-    """Return the recipe as plain values, for YAML and JSON."""
     return _plain(asdict(recipe))
 
 

@@ -107,7 +107,6 @@ def finetune_recipe(task: str, files: Sequence[Path], out: Path, base_model: str
 
 
 def _has_entities(rows: Sequence[Row]) -> bool:
-    """Return whether the tags are IOB tags of entities, such as B-PER and I-PER."""
     return is_iob({tag for row in rows for tag in row.values["tags"]})
 
 
@@ -122,7 +121,6 @@ def in_line(part: Part, out: Path) -> str:
 
 
 def _relative(file: str, out: Path) -> str:
-    """Return the path of a file relative to a recipe at `out`."""
     return file if Path(file).is_absolute() else os.path.relpath(file, out.parent)
 
 

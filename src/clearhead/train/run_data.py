@@ -39,7 +39,6 @@ def read_part(part: Part, base: Path, rename: Mapping[str, str] | None = None) -
 
 
 def split_parts(recipe: Recipe, base: Path) -> tuple[Rows, Rows]:
-    """Return the training rows and the validation rows."""
     data, task = recipe.data, TASKS[recipe.task]
     if "shards" in data.train:  # already tokenized: there are no rows
         text_valid = data.valid if data.valid is not None and "shards" not in data.valid else None

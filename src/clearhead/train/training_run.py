@@ -44,7 +44,6 @@ class TrainingRun:
 
     @property
     def config(self) -> ModelConfig:
-        """The configuration of the model."""
         return self.skeleton.config
 
     def empty_model(self) -> Model:
@@ -57,7 +56,6 @@ class TrainingRun:
         return replace(self.skeleton, model=model.eval())
 
     def held_out(self) -> Rows:
-        """Return the rows of the validation part."""
         return self.parts()[1]
 
     def job(

@@ -184,7 +184,6 @@ def _without_times(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tensors(run: TrainingRun, folder: Path) -> dict[str, Tensor]:
-    """Return every tensor of the last checkpoint."""
     model = run.empty_model()
     optimizer = make_optimizer(model, run.recipe.train.optimizer)
     last = Checkpoints(folder / "checkpoints", 1).all()[-1]

@@ -43,7 +43,6 @@ class Patches(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def layout(self, pixels: Tensor) -> Layout:
-        """Returns the layout of the tokens of these images."""
         return Layout.uniform(pixels.shape[0], self.config.num_patches + 1, pixels.device)
 
     def forward(self, pixels: Tensor, layout: Layout) -> Tensor:

@@ -44,7 +44,6 @@ class AblationProbe:
             return self._predict(number, self._full[number][1])[0]
 
     def _predictor(self) -> Any:
-        """Return the method that fits the model's head."""
         model, head = self._loaded.model, self._loaded.config.head
         if isinstance(model.head, LMHead) and model.decoder is not None:
             return self._next_token if model.encoder is None else self._translation

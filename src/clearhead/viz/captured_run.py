@@ -79,7 +79,6 @@ class CapturedRun(Mapping[str, AttentionMap]):
         return repr(self.capture)
 
     def calls(self, name: str) -> list[AttentionMap]:
-        """Return every call of this attention layer, in order."""
         return self.capture.calls(name)
 
     def rollout(self, *args: Any, **options: Any) -> Tensor:

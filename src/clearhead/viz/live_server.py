@@ -218,6 +218,5 @@ class LiveServer:
         self._thread.join()
 
     def wait(self) -> None:
-        """Block until the server stops."""
         while self._thread.is_alive():
             self._thread.join(timeout=0.5)

@@ -77,12 +77,10 @@ class Theme:
 
     @property
     def style(self) -> dict[Any, Any]:
-        """The matplotlib rc parameters."""
         return _STYLE | _DARK if self.dark else _STYLE
 
     @property
     def colormap(self) -> str:
-        """The name of the sequential colormap."""
         return "cividis" if self.dark else "Blues"
 
     @property
@@ -125,7 +123,6 @@ def save(figure: Figure, path: Path) -> list[Path]:
 
 
 def can_draw() -> bool:
-    """Return whether matplotlib is installed."""
     from importlib.util import find_spec
 
     return find_spec("matplotlib") is not None

@@ -56,7 +56,6 @@ class AttentionCapture(Mapping[str, AttentionMap]):
         return [self._map(name, i) for i in range(len(self._stored(name)))]
 
     def has(self, name: str) -> bool:
-        """True if this attention ran inside `look`."""
         return bool(self._stored(name))
 
     def __iter__(self) -> Iterator[str]:
@@ -69,7 +68,6 @@ class AttentionCapture(Mapping[str, AttentionMap]):
         return f"AttentionCapture({', '.join(f'{name}: {len(calls)}' for name, calls in self._calls.items())})"
 
     def add(self, name: str, captured: AttentionMap | Callable[[], AttentionMap]) -> None:
-        """Append one call."""
         self._calls[name].append(captured)
 
     def _stored(self, name: str) -> list[AttentionMap | Callable[[], AttentionMap]]:

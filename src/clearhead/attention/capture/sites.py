@@ -29,7 +29,6 @@ class LayerCycle:
         self._names, self._runs = names, 0
 
     def next(self) -> str:
-        """The layer that runs now."""
         self._runs += 1
         return self._names[(self._runs - 1) % len(self._names)]
 
@@ -132,5 +131,4 @@ def _parents(path: str) -> set[str]:
 
 
 def format_names(names: Iterable[str]) -> str:
-    """Names for a message."""
     return ", ".join(names)

@@ -23,7 +23,6 @@ def is_preferred(inputs: AttentionInputs, dropout: float) -> bool:
 
 
 def run(inputs: AttentionInputs, dropout: float) -> Tensor:
-    """Attend: (N, H, V)."""
     plan, heads, bias = (
         GroupedCall(inputs.layout_q, inputs.layout_k, inputs.mask, 1.0, dropout, 0).plan,
         inputs.num_heads,

@@ -33,7 +33,6 @@ def is_preferred(inputs: AttentionInputs, dropout: float) -> bool:
 
 
 def run(inputs: AttentionInputs, dropout: float) -> Tensor:
-    """Attend: (N, H, V)."""
     count, groups = inputs.layout_q.num_sequences, inputs.k.shape[1]
     k, v = (x.view(count, -1, *x.shape[1:]).transpose(1, 2) for x in (inputs.k, inputs.v))  # (B, G, S, K)
     scale, bias = inputs.scale, None

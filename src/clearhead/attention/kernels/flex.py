@@ -30,7 +30,6 @@ def unsupported_reason(inputs: AttentionInputs, dropout: float) -> str | None:
 
 
 def is_preferred(inputs: AttentionInputs, dropout: float) -> bool:
-    """Wherever it is supported."""
     return True
 
 

@@ -11,12 +11,10 @@ from clearhead.attention.weights import rows as rows  # the same softmax, for so
 
 
 def unsupported_reason(inputs: AttentionInputs, dropout: float) -> str | None:
-    """It supports everything."""
     return None
 
 
 def is_preferred(inputs: AttentionInputs, dropout: float) -> bool:
-    """Wherever it is supported."""
     return True
 
 

@@ -35,12 +35,10 @@ def unsupported_reason(inputs: AttentionInputs, dropout: float) -> str | None:
 
 
 def is_preferred(inputs: AttentionInputs, dropout: float) -> bool:
-    """Wherever it is supported."""
     return True
 
 
 def run(inputs: AttentionInputs, dropout: float) -> Tensor:
-    """Attend: (N, H, V)."""
     from torch.nn.attention.varlen import varlen_attn
 
     window = _window(inputs)

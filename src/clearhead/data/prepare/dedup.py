@@ -43,7 +43,6 @@ def exact_stages(work: Path, tasks: int, before: Steps) -> list[PrepareStage]:
 
 
 def exact_filter(work: Path) -> Any:
-    """Return the step that drops exact duplicates of earlier documents."""
     from datatrove.pipeline.dedup import ExactDedupFilter
 
     (work / "duplicates").mkdir(parents=True, exist_ok=True)

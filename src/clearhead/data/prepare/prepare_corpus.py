@@ -180,7 +180,6 @@ def _summary(work: Path, settings: PrepareConfig, runs: list[list[Path]]) -> Pre
 
 
 def _count(folder: Path) -> int:
-    """Return the number of documents of all tasks of a step."""
     return sum(int(path.read_text()) for path in folder.glob("*.count"))
 
 

@@ -104,7 +104,6 @@ def _ablate_transformers(model: nn.Module, heads: Mapping[str, Heads]) -> Genera
 
 
 def module_of(model: Any) -> nn.Module:
-    """Returns the module itself, or the one of a pipeline."""
     module = model if isinstance(model, nn.Module) else getattr(model, "model", None)
     if not isinstance(module, nn.Module):
         raise ValueError(

@@ -138,5 +138,4 @@ def _collapse_broadcast(x: Tensor) -> Tensor:
 
 
 def implementation(module: nn.Module) -> str:
-    """Returns the name of the kernel of an attention module."""
     return getattr(getattr(module, "config", None), "_attn_implementation", None) or "eager"
