@@ -128,6 +128,7 @@ def verify_if_marked(folder: str | Path) -> Manifest | None:
 
 
 def is_marked(config: Mapping[str, Any]) -> bool:
+    """Returns whether a `config.json` says that its folder has a manifest."""
     return "clearhead" in config
 
 
