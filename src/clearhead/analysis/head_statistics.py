@@ -4,8 +4,6 @@ Documents are processed in chunks. Only sums are kept; they are saved after each
 resumes from the last chunk and ends with the same bits.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence

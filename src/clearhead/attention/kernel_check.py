@@ -1,7 +1,5 @@
 """Kernel check: every kernel in every dtype on the devices of this machine, compared with the reference kernel."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Multi-head attention: project, attend with several heads at once, project back (Vaswani et al. 2017, 3.2.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Literal
 

@@ -5,8 +5,6 @@ rating is a scaled dot product, `scale` says so and every kernel can take it; ot
 None and `pair` computes a tile.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """`clearhead chat`: chat with a model, in the terminal or through a pipe."""
 
-from __future__ import annotations
-
 import json
 import sys
 from typing import Annotated

@@ -1,7 +1,5 @@
 """What commands have in common: error messages, pipes and interrupts."""
 
-from __future__ import annotations
-
 import functools
 import os
 import select

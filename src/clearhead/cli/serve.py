@@ -1,7 +1,5 @@
 """`clearhead serve`: serve models over HTTP, on this machine or on a Ray cluster."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

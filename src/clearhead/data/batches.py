@@ -1,7 +1,5 @@
 """Batching: the examples of batch i of an epoch, as a pure function of (seed, epoch, i)."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass

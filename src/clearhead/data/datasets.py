@@ -4,8 +4,6 @@ Files are stored as their source publishes them. A zip archive is unpacked after
 name: `tatoeba:fra-eng.zip/fra.txt`.
 """
 
-from __future__ import annotations
-
 import difflib
 import gzip
 import hashlib

@@ -1,7 +1,5 @@
 """TSV, CSV and labeled-line readers: one record per line, or several lines where CSV quotes a line end."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Line reader: text files, plain or compressed, read line by line within a length limit."""
 
-from __future__ import annotations
-
 import codecs
 import json
 from collections.abc import Iterator

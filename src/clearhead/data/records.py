@@ -1,7 +1,5 @@
 """JSONL and Parquet readers: records with named, typed values; text and finite numbers are read as text."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator, Mapping

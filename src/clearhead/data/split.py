@@ -1,7 +1,5 @@
 """Train/validation splits: the first rows, or a seeded stratified split that keeps groups together."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import islice

@@ -1,7 +1,5 @@
 """SQuAD JSON reader: articles, paragraphs, and questions with answer spans."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ Stopping, length penalty and the choice of hypotheses equal those of `transforme
 sequence leaves the batch at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

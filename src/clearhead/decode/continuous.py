@@ -4,8 +4,6 @@ Finished sequences leave the batch at once, and others may join between two step
 constraints and random stream, so that its tokens do not depend on the rest of the batch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

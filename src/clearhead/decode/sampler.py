@@ -3,8 +3,6 @@
 A random token depends on a request's own seed and on how many tokens it has, never on the rest of the batch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Compares an exported encoder with the original: outputs and speed."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass

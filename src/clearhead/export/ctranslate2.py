@@ -4,8 +4,6 @@ Weights are copied from the modules into CTranslate2's model specification. The 
 the engine reads and writes tokens.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

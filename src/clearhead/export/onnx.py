@@ -4,8 +4,6 @@
 tokenizer and `config.json`, as `transformers` and its tools expect.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import warnings

@@ -5,8 +5,6 @@ a text does not depend on its batch, with padding on either side. Attention runs
 with dynamic sizes.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace

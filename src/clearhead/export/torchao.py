@@ -1,7 +1,5 @@
 """Exports an encoder with int8 blocks, in torchao's format, which clearhead and `transformers` open."""
 
-from __future__ import annotations
-
 import logging
 import warnings
 from collections.abc import Mapping

@@ -3,8 +3,6 @@
 The checks do not protect against changes to the folder while it is read.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -4,8 +4,6 @@ The update is a parametrization of the weight, so every kernel and every `look` 
 merged into the weight, or saved as an adapter folder that PEFT opens.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A `Family` maps config keys (`config`), tensor names (`weights`) and architectur
 `ModelConfig`; writing gives the Hugging Face config back, with unknown keys unchanged.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ Opening a pickle can run code. This is the only place in clearhead that opens on
 in a separate process that ends when the weights are written.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal

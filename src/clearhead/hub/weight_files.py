@@ -3,8 +3,6 @@
 Large models are written as several files (shards) with an index.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import defaultdict

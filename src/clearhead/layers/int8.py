@@ -5,8 +5,6 @@ for a text does not depend on its batch. The product is exact in integers, and f
 AMX). The passes around it cost most of what it saves, unless `torch.compile` fuses them: see docs/decisions.md.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -1,7 +1,5 @@
 """Pooling: one vector per sequence from its token vectors. An empty sequence gives zeros."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -1,7 +1,5 @@
 """Heads: map hidden states (N, D) and their layout to task outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal

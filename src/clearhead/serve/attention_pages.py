@@ -1,7 +1,5 @@
 """Attention of a request: exact weights as JSON, and an interactive page that is kept for a while."""
 
-from __future__ import annotations
-
 import secrets
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence

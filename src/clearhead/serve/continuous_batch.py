@@ -1,7 +1,5 @@
 """Continuous batching: one growing batch of sequences per model; new requests join between two decoding steps."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

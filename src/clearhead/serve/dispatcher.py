@@ -1,7 +1,5 @@
 """The dispatcher: passes requests from the event loop to the engine's thread, and results back."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor

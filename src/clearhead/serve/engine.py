@@ -5,8 +5,6 @@ length share it. Between two batches every sequence that is being generated gets
 touches a model, so a request never sees it half changed.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 import time

@@ -1,7 +1,5 @@
 """Errors of the API: HTTP status, machine-readable code, and a message that says what is wrong and how to fix it."""
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 

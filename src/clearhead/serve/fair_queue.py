@@ -1,7 +1,5 @@
 """Fair queue: round robin over clients, and over the requests of each client."""
 
-from __future__ import annotations
-
 from collections import OrderedDict, deque
 
 from clearhead.serve.jobs import RequestJob, WorkItem

@@ -1,7 +1,5 @@
 """Jobs: a request, split into work items that are batched with those of other requests."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field

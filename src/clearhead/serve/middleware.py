@@ -3,8 +3,6 @@
 A plain ASGI layer around the application, so that it covers every route.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import binascii

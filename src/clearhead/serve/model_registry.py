@@ -1,7 +1,5 @@
 """The model registry: the served models by name, and the tasks that each supports."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """The web pages: / to try every task, /docs as API reference. All files come from the package (built from web/)."""
 
-from __future__ import annotations
-
 from functools import cache
 from importlib import resources
 

@@ -1,7 +1,5 @@
 """Prometheus metrics: counts, sizes and times; never a user's text."""
 
-from __future__ import annotations
-
 from typing import Any
 
 SECONDS_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)

@@ -4,8 +4,6 @@ Ray reads most of its settings from the environment when it is imported, so it i
 on loopback and requires a token; a cluster that is joined must require a token too.
 """
 
-from __future__ import annotations
-
 import atexit
 import importlib.util
 import ipaddress

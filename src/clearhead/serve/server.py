@@ -1,7 +1,5 @@
 """The server: uvicorn with timeouts, JSON logs and a graceful shutdown."""
 
-from __future__ import annotations
-
 import ipaddress
 import json
 import logging

@@ -1,7 +1,5 @@
 """Responses: JSON, and server-sent events for streams."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import orjson

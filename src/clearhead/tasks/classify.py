@@ -1,7 +1,5 @@
 """Text classification: one label, several labels, or a number for a text or a pair of texts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice

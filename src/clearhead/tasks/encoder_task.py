@@ -1,7 +1,5 @@
 """What tasks on an encoder share: model configuration, save format, and inference in batches."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import ClassVar

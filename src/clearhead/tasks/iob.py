@@ -1,7 +1,5 @@
 """IOB2 tags: B- begins an entity, I- continues it, and O marks words outside of entities."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 

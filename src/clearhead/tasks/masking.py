@@ -3,8 +3,6 @@
 Randomness depends on an example's number and on `draw` only: not on the batch it is in, nor on the number of processes.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

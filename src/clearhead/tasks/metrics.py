@@ -1,7 +1,5 @@
 """Metrics of labels, numbers and translations, with bootstrap confidence intervals and calibration."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Model configurations from the `model` section of a recipe: a preset and its overrides."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any

@@ -4,8 +4,6 @@ An example is a passage of a text, or a block of shards, which holds passages of
 on an example's number and on `draw` only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice

@@ -1,7 +1,5 @@
 """Extractive question answering: the span of a context that answers a question."""
 
-from __future__ import annotations
-
 import re
 import string
 from collections import Counter

@@ -1,7 +1,5 @@
 """The task that a model folder answers: classification, tagging or question answering."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from clearhead.hub.folder import LoadedModel

@@ -1,7 +1,5 @@
 """Token classification: a tag for every word of a text, such as its part of speech or an IOB tag of entities."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Long texts, or pairs of texts, as overlapping windows that fit the model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

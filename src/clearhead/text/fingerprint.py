@@ -1,7 +1,5 @@
 """Fingerprint of a tokenizer: hashes of its file and of its output, to detect changes of either."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping, Sequence

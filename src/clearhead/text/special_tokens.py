@@ -1,7 +1,5 @@
 """Special tokens around a text or a pair, read from a post-processor of `tokenizers`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Tokenizer templates: the special tokens of each model family and their order around texts and pairs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 

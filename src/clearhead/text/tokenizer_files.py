@@ -1,7 +1,5 @@
 """Tokenizer files in the Hugging Face layout: reads new and old layouts, writes the new one."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -5,8 +5,6 @@ of processes can read what any other number wrote), the rest as JSON, and a mani
 writes beside the tensors is a pickle; it is read with a restricted unpickler.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Check the data of a recipe before training: labels, lengths, duplicates, leaks, and the training time."""
 
-from __future__ import annotations
-
 import hashlib
 import tempfile
 import time

@@ -1,7 +1,5 @@
 """The processes of one run. A run in a single process has one rank and takes the same code path."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The training loop. A run that stops at any point resumes from its last checkpoint, bit for bit."""
 
-from __future__ import annotations
-
 import math
 import signal
 import time

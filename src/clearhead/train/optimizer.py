@@ -1,7 +1,5 @@
 """Optimizers, gradient clipping, and the learning rate as a function of the step."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable

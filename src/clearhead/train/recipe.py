@@ -1,7 +1,5 @@
 """A recipe: one YAML file that defines a run. Unknown keys are errors that suggest the closest known key."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path

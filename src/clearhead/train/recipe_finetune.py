@@ -1,7 +1,5 @@
 """A first recipe for labeled files: columns detected from their names and values, and settings that fit the data."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Sequence

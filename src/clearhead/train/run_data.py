@@ -1,7 +1,5 @@
 """The data of a run: the parts of a recipe as rows, the labels, the tokenizer, and tokenized columns."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Training in several processes: FSDP2, applied to a model from outside through its blocks."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Generator
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ A new release of PyTorch may change any of them without notice. Each is used thr
 file, and `tests/train/test_torch_private.py` names the one that changed.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import pickle

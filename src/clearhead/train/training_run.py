@@ -1,7 +1,5 @@
 """A training run: a recipe with its folder, its tokenized data, and the model that training begins with."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Verify that a run resumes bit for bit: one that is killed at random moments is compared with one that is not."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import random

@@ -1,7 +1,5 @@
 """Patch embedding: an image as a class token and a sequence of square patches (Dosovitskiy et al. 2021, 3.1)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -1,7 +1,5 @@
 """Ablation probe: what a model predicts for a text, in full and with heads ablated, to see whether they matter."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

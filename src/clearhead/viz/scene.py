@@ -3,8 +3,6 @@
 The page reads a scene as JSON; `web/src/scene.ts` declares the same format.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

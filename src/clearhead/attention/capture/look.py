@@ -8,8 +8,6 @@ Inside `look` each attention module hands over a reference to its inputs (querie
 copied and no kernel changes; weights are computed afterwards, exactly, for the requested rows only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar

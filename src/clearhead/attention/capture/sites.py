@@ -1,7 +1,5 @@
 """Sites: the attention modules of a model, their short names, and the order in which shared modules run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass

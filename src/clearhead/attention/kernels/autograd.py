@@ -1,7 +1,5 @@
 """The autograd kernel: the groups of the grouped kernel for any score and bias, differentiated by autograd."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor

@@ -5,8 +5,6 @@ hundreds of small ones, and their shapes repeat. Padding rows are zeros and are 
 kept for the backward pass with a negative sign, so that one array holds both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ The hypotheses of a sequence are queries of that sequence, so their shared keys 
 `attend_buffers` directly; `run` is the same computation behind the common kernel contract.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

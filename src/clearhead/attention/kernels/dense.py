@@ -1,7 +1,5 @@
 """The dense kernel: equal lengths and a dense mask. Every operation traces, so models export through it."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor

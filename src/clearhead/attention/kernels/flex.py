@@ -1,7 +1,5 @@
 """The flex kernel: torch's FlexAttention over the whole token matrix. Any mask; on a CPU forward only."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from contextlib import contextmanager
 

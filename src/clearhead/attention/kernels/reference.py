@@ -1,7 +1,5 @@
 """The reference kernel: one sequence at a time, written to be read. All others are tested against it."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor

@@ -1,7 +1,5 @@
 """The sdpa kernel: sequences of equal length in one call of torch's fused attention, on views of the token matrices."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor

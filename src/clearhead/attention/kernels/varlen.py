@@ -1,7 +1,5 @@
 """The varlen kernel: torch's `varlen_attn`, FlashAttention over ragged tokens. CUDA only; not run on a GPU yet."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Deduplication: exact up to whitespace and case, or near duplicates by MinHash (Broder 1997)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ Tasks and their output depend on the files alone: the bytes are the same for any
 on Ray, and after any interruption. A stage starts when the previous one is complete.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections import Counter

@@ -9,8 +9,6 @@ interface returns the same kernel with a listener before it: SDPA stays SDPA, ma
 no tensor is converted or copied. Models of clearhead are passed to `clearhead.attention`.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager

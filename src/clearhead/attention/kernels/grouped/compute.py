@@ -4,8 +4,6 @@ Each tile is computed by torch's fused kernel or by plain batched matmuls in cac
 its size, dtype and direction (`tuning.py`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

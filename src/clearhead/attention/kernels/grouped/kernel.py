@@ -5,8 +5,6 @@ them into tiles, `compute.py` computes); padding stays inside. The backward pass
 is one opaque operator under `torch.compile`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
