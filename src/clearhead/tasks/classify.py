@@ -121,12 +121,6 @@ class Classify(EncoderTask):
     def read(self, texts: Sequence[Sequence[str]]) -> InMemoryColumns:
         return self.reader.read(*texts)
 
-    def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        return columns["ids"].lengths(examples)
-
-    def num_targets(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        return np.ones(len(columns["ids"] if examples is None else examples), dtype=np.int64)
-
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
         """Return the windows of these texts; labels are (n,), multi-label (n, labels)."""
         column = columns.get("label")

@@ -13,9 +13,8 @@ from clearhead.data import Columns, InMemoryColumns, Integers, Ragged, Rows
 from clearhead.decode.chat import turn_ids
 from clearhead.hub.folder import LoadedModel
 from clearhead.models import ModelConfig
-from clearhead.models.heads import HeadKind
 from clearhead.tasks.language_model import LanguageModel
-from clearhead.tasks.task import Batch, SaveFormat, Skipped, TaskConfig, TaskSpec
+from clearhead.tasks.task import Batch, SaveFormat, Skipped, TaskConfig, TaskSpec, TextTask
 from clearhead.tasks.translate import Translate
 from clearhead.text import Tokenizer
 
@@ -26,18 +25,17 @@ CHAT_TEMPLATE = "{% for message in messages %}{{ message['content'] + eos_token 
 
 
 @dataclass(frozen=True, eq=False)
-class Dialogue:
-    """Models p(turn | previous turns), as a language model or as a translation from the history to the reply."""
+class Dialogue(TextTask):
+    """Models p(turn | previous turns), as a language model or as a translation from the history to the reply.
+
+    The loss is its only metric: a dialogue has no single correct reply.
+    """
 
     inner: LanguageModel | Translate
 
     spec: ClassVar[TaskSpec] = TaskSpec(
         name="dialogue", column_sets=(("turns",),), metrics=("loss", "perplexity"), template="gpt2"
     )
-
-    @classmethod
-    def collect_labels(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
-        return {}
 
     @classmethod
     def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, facts: Mapping[str, Any]) -> Dialogue:
@@ -47,10 +45,6 @@ class Dialogue:
     @property
     def tokenizer(self) -> Tokenizer:
         return self.inner.tokenizer
-
-    @property
-    def head(self) -> tuple[HeadKind, tuple[str, ...]]:
-        return self.inner.head
 
     def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:
         """Tokenize dialogues: as a whole, or each reply with its history."""
@@ -113,10 +107,6 @@ class Dialogue:
     def config(self, settings: Mapping[str, Any]) -> ModelConfig:
         """Return a decoder configuration; with `encoder: true`, an encoder-decoder."""
         return self.inner.config({name: value for name, value in settings.items() if name != "encoder"})
-
-    def score(self, loaded: LoadedModel, rows: Rows, beam: int = 1) -> dict[str, float]:
-        """Return nothing: a dialogue has no single correct reply."""
-        return {}
 
     def save_format(self, config: ModelConfig) -> SaveFormat:
         return self.inner.save_format(config)

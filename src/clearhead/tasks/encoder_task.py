@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
+import numpy as np
 from torch import nn
 
 from clearhead.data import Columns, Integers, Rows, TokenBudgetBatches
@@ -36,6 +37,12 @@ class EncoderTask(ABC):
     @abstractmethod
     def evaluate(self, loaded: LoadedModel, rows: Rows) -> Evaluation:
         """Compare the answers to these rows with their labels."""
+
+    def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
+        return columns["ids"].lengths(examples)
+
+    def num_targets(self, columns: Columns, examples: Integers | None = None) -> Integers:
+        return np.ones(len(columns["ids"] if examples is None else examples), dtype=np.int64)
 
     def config(self, settings: Mapping[str, object]) -> ModelConfig:
         return encoder_only(settings, self.tokenizer.vocab_size, self.settings.max_len, *self.head)

@@ -32,15 +32,6 @@ def entities(tags: Sequence[str]) -> list[EntitySpan]:
     return spans
 
 
-def tags_of(names: Iterable[EntitySpan], count: int) -> list[str]:
-    """Return the tags of `count` words with these entities; one that overlaps an earlier one is dropped."""
-    tags = ["O"] * count
-    for name in sorted(names, key=lambda n: (n.first, -n.end)):
-        if all(tag == "O" for tag in tags[name.first : name.end]):
-            tags[name.first : name.end] = [f"B-{name.label}"] + [f"I-{name.label}"] * (name.end - name.first - 1)
-    return tags
-
-
 def compared(target: Sequence[str], predicted: Sequence[str]) -> tuple[int, int, int]:
     """Return the numbers of correct, spurious and missing entities; a correct one has the same words and label."""
     gold, guess = set(entities(target)), set(entities(predicted))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -19,35 +19,30 @@ from torch import Tensor, nn
 from clearhead.attention import Layout
 from clearhead.data import Columns, InMemoryColumns, Integers, Rows
 from clearhead.hub.families import FAMILIES
-from clearhead.hub.folder import LoadedModel
 from clearhead.layers import POOLINGS, linear_cross_entropy
 from clearhead.models import Model, ModelConfig
 from clearhead.models.heads import HeadKind, LMHead, PretrainingHead
 from clearhead.tasks.masking import TokenMasker, token_masker
 from clearhead.tasks.model_presets import encoder_of_words
 from clearhead.tasks.pretraining_examples import PretrainingExamples
-from clearhead.tasks.task import Batch, SaveFormat, Skipped, TaskConfig, TaskSpec
+from clearhead.tasks.task import Batch, SaveFormat, Skipped, TaskConfig, TaskSpec, TextTask
 from clearhead.text import Tokenizer
 
 
 @dataclass(frozen=True, eq=False)
-class MaskedLM:
+class MaskedLM(TextTask):
     """Models p(masked token | all others), and whether two segments belong together."""
 
     tokenizer: Tokenizer
     settings: TaskConfig = field(default_factory=TaskConfig)
-    always: bool = False  # replace every chosen token by the mask
 
+    always: ClassVar[bool] = False  # replace every chosen token by the mask
     spec: ClassVar[TaskSpec] = TaskSpec(
         name="masked_lm", column_sets=(("text",), ("shards",)), metrics=("loss", "words", "accuracy", "pairs")
     )
 
     @classmethod
-    def collect_labels(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
-        return {}
-
-    @classmethod
-    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, facts: Mapping[str, Any]) -> MaskedLM:
+    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, facts: Mapping[str, Any]) -> Self:
         return cls(tokenizer, settings)
 
     @property
@@ -143,13 +138,6 @@ class MaskedLM:
     def config(self, settings: Mapping[str, Any]) -> ModelConfig:
         return encoder_of_words(settings, self.tokenizer, self.settings.max_len, self.head[0])
 
-    def score(self, loaded: LoadedModel, rows: Rows, beam: int = 1) -> dict[str, float]:
-        """Return nothing: all metrics come with the loss."""
-        return {}
-
     def save_format(self, config: ModelConfig) -> SaveFormat:
         family = FAMILIES[self.settings.family]
         return SaveFormat(family, family.architecture({}, self.head[0]))
-
-    def finalize(self, loaded: LoadedModel, rows: Rows) -> tuple[LoadedModel, dict[str, Any]]:
-        return loaded, {}

@@ -135,12 +135,6 @@ class QuestionAnswering(EncoderTask):
             stride=self.reader.stride - self.settings.max_len // 4,
         )
 
-    def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        return columns["ids"].lengths(examples)
-
-    def num_targets(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        return np.ones(len(columns["ids"] if examples is None else examples), dtype=np.int64)
-
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
         """Return windows; labels are (2, windows): the first and the last token of the answer."""
         spans, _ = columns["label"].take(examples)

@@ -130,9 +130,6 @@ class Tag(EncoderTask):
             "which": Ragged.from_lists(w for _, w in placed),
         }
 
-    def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        return columns["ids"].lengths(examples)
-
     def num_targets(self, columns: Columns, examples: Integers | None = None) -> Integers:
         return columns["places"].lengths(examples)
 

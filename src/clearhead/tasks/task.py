@@ -170,6 +170,24 @@ class Task(TaskData, TaskModel, Protocol):
         ...
 
 
+class TextTask:
+    """What tasks that learn from text alone share: no labels to collect, no metric but the loss, nothing to tune."""
+
+    @classmethod
+    def collect_labels(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
+        return {}
+
+    @property
+    def head(self) -> tuple[HeadKind, tuple[str, ...]]:
+        return "vocabulary", ()
+
+    def score(self, loaded: LoadedModel, rows: Rows, beam: int = 1) -> dict[str, float]:
+        return {}
+
+    def finalize(self, loaded: LoadedModel, rows: Rows) -> tuple[LoadedModel, dict[str, Any]]:
+        return loaded, {}
+
+
 InputT = TypeVar("InputT")
 ResultT = TypeVar("ResultT", covariant=True)
 

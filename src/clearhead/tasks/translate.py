@@ -17,19 +17,18 @@ from clearhead.decode import BeamConfig, TextGenerator, Translation, generation_
 from clearhead.hub.families import FAMILIES, OWN
 from clearhead.hub.folder import LoadedModel
 from clearhead.models import ModelConfig
-from clearhead.models.heads import HeadKind
 from clearhead.models.recurrent import RecurrentConfig
 from clearhead.tasks.language_model import lm_loss
 from clearhead.tasks.metrics import bleu_scores
 from clearhead.tasks.model_presets import encoder_decoder
-from clearhead.tasks.task import Batch, SaveFormat, Skipped, TaskConfig, TaskSpec
+from clearhead.tasks.task import Batch, SaveFormat, Skipped, TaskConfig, TaskSpec, TextTask
 from clearhead.text import Tokenizer
 
 CHUNK = 1000  # texts tokenized at a time
 
 
 @dataclass(frozen=True, eq=False)
-class Translate:
+class Translate(TextTask):
     """Models p(target | source). Both texts end with the end token; the decoder starts with padding, as in Marian."""
 
     tokenizer: Tokenizer
@@ -50,16 +49,8 @@ class Translate:
         return self.tokenizer.pad_id
 
     @classmethod
-    def collect_labels(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
-        return {}
-
-    @classmethod
     def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, facts: Mapping[str, Any]) -> Translate:
         return cls(tokenizer, settings.max_len, settings.label_smoothing)
-
-    @property
-    def head(self) -> tuple[HeadKind, tuple[str, ...]]:
-        return "vocabulary", ()
 
     def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:
         """Tokenize pairs; those with a side longer than `max_len` are skipped and reported."""
@@ -128,6 +119,3 @@ class Translate:
         if isinstance(config.stack, RecurrentConfig):
             return SaveFormat(OWN["clearhead-recurrent"], "RecurrentForConditionalGeneration", generation)
         return SaveFormat(FAMILIES["marian"], "MarianMTModel", generation)
-
-    def finalize(self, loaded: LoadedModel, rows: Rows) -> tuple[LoadedModel, dict[str, Any]]:
-        return loaded, {}
