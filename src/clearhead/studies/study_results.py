@@ -19,17 +19,8 @@ from clearhead.viz import Curve
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-STUDENT_T = (
-    12.706,
-    4.303,
-    3.182,
-    2.776,
-    2.571,
-    2.447,
-    2.365,
-    2.306,
-    2.262,
-)  # two-sided, 95 %, from 1 degree of freedom
+# two-sided, 95 %, from 1 degree of freedom
+STUDENT_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,22 @@ def train_recipe(
     return run, progress
 
 
+def scratch_settings(
+    steps: int, batch_tokens: int, optimizer: dict[str, Any], schedule: dict[str, Any], **others: Any
+) -> dict[str, Any]:
+    """Return the training settings of a study: a tenth of warmup and, unless `others` differ, one evaluation."""
+    return {
+        "steps": steps,
+        "batch_tokens": batch_tokens,
+        "optimizer": optimizer,
+        "schedule": {"warmup": max(1, steps // 10), **schedule},
+        "evaluate_every": steps,
+        "save_every": steps,
+        "keep": 1,
+        **others,
+    }
+
+
 def finetune_settings(steps: int, lr: float, metric: str) -> dict[str, Any]:
     """Return the training settings that every fine-tuning study uses."""
     return {
