@@ -44,7 +44,6 @@ class AttentionInputs:
 
     @property
     def needs_grad(self) -> bool:
-        """True if gradients of these inputs will be computed."""
         if not torch.is_grad_enabled():
             return False
         tensors = [self.q, self.k, self.v, *self.score.parameters(), *bias_tensors(self.bias)]

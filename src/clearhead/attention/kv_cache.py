@@ -85,7 +85,6 @@ class _CacheBuffers:
             self.num_sequences, self._layout = len(sequences), None
 
     def _append_rows(self, other: _CacheBuffers) -> None:
-        """Append the rows of another cache."""
         count, total = self.num_sequences, self.num_sequences + other.num_sequences
         for layer, own in enumerate(self._buffers):
             new = other.buffers(layer) if other.holds(layer) else None
@@ -299,7 +298,6 @@ class KVCache(_CacheBuffers):
         return pair
 
     def _grow(self, count: int) -> None:
-        """Add at least `count` slots."""
         more = -(-(self.length + count) // SLOT_MULTIPLE) * SLOT_MULTIPLE - self.length
         self.visible = np.concatenate([self.visible, np.zeros((*self.visible.shape[:2], more), dtype=bool)], axis=2)
         new = np.zeros((self.num_sequences, more), dtype=np.int64)

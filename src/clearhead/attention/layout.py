@@ -174,7 +174,6 @@ class Layout:
         return rows, running.cpu()
 
     def to(self, device: torch.device | str | None) -> Layout:
-        """The same layout with its tensors on `device`."""
         if device is None or torch.device(device) == self.device:
             return self
         copy = Layout(

@@ -76,7 +76,6 @@ def _difference(actual: dict[str, Tensor], expected: dict[str, Tensor]) -> float
 
 
 def _split(ids: Tensor, layout: Layout, segments: Tensor | None) -> list[Batch]:
-    """Splits a batch into one batch per sequence."""
     parts = [None] * layout.num_sequences if segments is None else layout.split(segments)
     return [
         (part, Layout.from_lengths([len(part)]), segment)

@@ -178,7 +178,6 @@ class Family:
         return POOLED_HEAD if architecture == POOLED else self.heads[architecture]
 
     def architecture_of(self, config: ModelConfig) -> str:
-        """Returns the architecture of a model configuration."""
         stacks = tuple(stack for stack in ("encoder", "decoder") if getattr(config, stack) is not None)
         kind = None if config.head is None else config.head.kind
         for name, head in self.heads.items():
@@ -283,7 +282,6 @@ class Family:
 
 
 def read_labels(raw: Raw) -> tuple[str, ...]:
-    """Returns the label names of a config, in the order of their ids."""
     names = raw.get("id2label")
     if not isinstance(names, dict) or not names:
         count = raw.get("num_labels", raw.get("_num_labels", 2))

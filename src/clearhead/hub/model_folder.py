@@ -41,7 +41,6 @@ class ModelFolder:
 
     @cached_property
     def tokenizer(self) -> Tokenizer | None:
-        """The tokenizer, or None if the folder has no tokenizer file."""
         return tokenizer_of(self.path)
 
 

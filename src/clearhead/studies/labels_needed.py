@@ -133,7 +133,6 @@ def _num_parameters(base_model: str) -> int:
 
 
 def draw(measured: LabelsResult) -> Figure:
-    """Plot accuracy against the number of labels."""
     x = [log10(size) for size in measured.sizes]
     curves = [
         interval_curve(f"{run.label}\n{run.parameters / 1e6:.1f} M parameters", x, run.reached)

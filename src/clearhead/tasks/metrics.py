@@ -95,7 +95,6 @@ class Evaluation:
 
 
 def per_label(names: Sequence[str], correct: Numbers, predicted: Numbers, target: Numbers) -> tuple[PerLabel, ...]:
-    """Return precision, recall and F1 of each label from its counts."""
     return tuple(
         PerLabel(
             name,

@@ -53,12 +53,10 @@ class PretrainingExamples:
 
     @property
     def room(self) -> int:
-        """The maximum number of tokens of a passage without special tokens."""
         return self.max_len - self.marks
 
     @property
     def ends(self) -> tuple[int, int]:
-        """The special tokens before and after a passage."""
         first, last = self.tokenizer.bos_id, self.tokenizer.eos_id
         if first is None or last is None:
             raise ValueError("this tokenizer has no special tokens around a text: train one with BERT's template")

@@ -136,7 +136,6 @@ def adapt(model: Model, recipe: Recipe) -> Model:
 
 
 def lora_of(recipe: Recipe) -> LoraConfig | None:
-    """Return the LoRA settings of a recipe, or None."""
     values = recipe.model.get("lora")
     if values is None:
         return None

@@ -112,7 +112,6 @@ class TrainConfig:
 
     @property
     def last(self) -> int:
-        """The number of the last step."""
         if self.steps is None:
             raise ValueError("train.epochs is set: the number of steps is known after the data is read")
         return self.steps
@@ -247,7 +246,6 @@ def _check_keys(values: Any, kind: type[Any], where: str) -> None:
 
 
 def _path(error: Mapping[str, Any]) -> str:
-    """Return the dotted path of a pydantic error in the recipe."""
     return ".".join(str(part) for part in error["loc"] if part not in ("str", "list[str]"))
 
 
@@ -283,7 +281,6 @@ def _check_part(where: str, part: Part | None, column_sets: tuple[tuple[str, ...
 
 
 def columns_of_part(part: Part) -> set[str]:
-    """Return the columns that a part names."""
     return {name for name in part if name not in EXTRA_KEYS}
 
 

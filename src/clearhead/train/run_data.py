@@ -25,7 +25,6 @@ Parts = Callable[[], tuple[Rows, Rows]]
 
 
 def read_part(part: Part, base: Path, rename: Mapping[str, str] | None = None) -> Rows:
-    """Return the rows that one part of a recipe's data names."""
     if "file" in part:
         columns = {name: str(column) for name, column in part.items() if name != "file"}
         rows = read_rows(locate(str(part["file"]), base), columns or None)

@@ -53,7 +53,6 @@ class CheckpointReader(FileSystemReader):
     """The reader of torch.distributed.checkpoint, with a restricted unpickler and paths confined to the folder."""
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
-        """Return the index of the tensors."""
         folder = Path(self.path)
         data = read_bytes(folder, INDEX_FILE, max_bytes=MAX_INDEX_BYTES)
         try:
@@ -71,7 +70,6 @@ class CheckpointReader(FileSystemReader):
 
 
 def multiply_(tensors: Sequence[Tensor], factor: float) -> None:
-    """Multiply tensors in place by a factor, all in one call."""
     torch._foreach_mul_(tensors, factor)  # type: ignore[attr-defined]
 
 

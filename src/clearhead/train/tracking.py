@@ -146,7 +146,6 @@ class ProgressBar:
         self._bar.update(self._task, numbers="evaluating on the validation set", left=None)
 
     def say(self, text: str) -> None:
-        """Print a line above the bar."""
         if self._shown:
             self.console.print(text, highlight=False, markup=False)
 

@@ -31,7 +31,6 @@ class AblationProbe:
             self._full = [self._predict(i, None) for i in range(len(self._texts))]
 
     def answers(self) -> list[SceneAnswer]:
-        """Return the full model's prediction for each text."""
         return [answer for answer, _ in self._full]
 
     def ablate(self, number: int, heads: Mapping[str, Sequence[int]]) -> SceneAnswer:
@@ -110,5 +109,4 @@ class AblationProbe:
 
 
 def _log_probability(logits: Tensor, ids: Tensor) -> float:
-    """Return the log-probability of the tokens `ids` (n,) given logits (n, V)."""
     return -float(F.cross_entropy(logits.float(), ids, reduction="sum")) if len(ids) else 0.0

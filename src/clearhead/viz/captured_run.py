@@ -267,7 +267,6 @@ def _stack(name: str) -> str:
 
 
 def _label(labels: TokenLabels) -> str:
-    """Return the tokens as a text, truncated to 60 characters."""
     text = ""
     for word, special, joined in zip(labels.words, labels.special, labels.joined, strict=True):
         if not special:

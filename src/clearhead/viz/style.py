@@ -105,7 +105,6 @@ def new_figure(width: float, height: float, title: str, theme: Theme = LIGHT) ->
 
 
 def _truncate_title(title: str, width: float) -> str:
-    """Return the title, truncated to the width of the figure."""
     limit = int(width * TITLE_CHARACTERS_PER_INCH)
     return title if len(title) <= limit else title[: limit - 1] + "…"
 

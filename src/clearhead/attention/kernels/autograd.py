@@ -11,7 +11,6 @@ from clearhead.attention.weights import rows as rows  # exact softmax: these are
 
 
 def unsupported_reason(inputs: AttentionInputs, dropout: float) -> str | None:
-    """Any mask, score and bias, but not inside a compiled graph."""
     return "the autograd kernel cannot enter a compiled graph" if torch.compiler.is_compiling() else None
 
 

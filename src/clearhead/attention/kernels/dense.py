@@ -9,7 +9,6 @@ from clearhead.attention.weights import rows as rows  # exact softmax: these are
 
 
 def unsupported_reason(inputs: AttentionInputs, dropout: float) -> str | None:
-    """Equal lengths only, dot products only."""
     if inputs.scale is None:
         return "it supports dot-product scores only"
     for layout, what in ((inputs.layout_q, "queries"), (inputs.layout_k, "keys")):

@@ -13,7 +13,6 @@ from clearhead.attention.weights import rows as rows  # exact softmax: these are
 
 
 def unsupported_reason(inputs: AttentionInputs, dropout: float) -> str | None:
-    """Dot products without dropout; no backward on a CPU."""
     if inputs.scale is None:
         return "FlexAttention supports dot-product scores only"
     if dropout > 0:
