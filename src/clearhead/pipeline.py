@@ -1,7 +1,5 @@
 """`load` and `Pipeline`: a model, its tokenizer and its task in one object."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -52,7 +50,6 @@ class Pipeline:
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The folder's tokenizer; raises ValueError where it has none."""
         return self.loaded.require_tokenizer
 
     @property

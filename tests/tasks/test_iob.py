@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clearhead.tasks.iob import EntitySpan, compared, entities, is_iob, scores, tags_of
+from clearhead.tasks.iob import compared, entities, is_iob, scores
 
 tags = st.lists(st.sampled_from(["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]), max_size=12)
 
@@ -17,12 +17,6 @@ def test_names_are_those_of_seqeval(given_tags):
     assert [(e.label, e.first, e.end - 1) for e in entities(given_tags)] == found
 
 
-@given(tags)
-def test_names_written_as_tags_are_the_same_names(given_tags):
-    found = entities(given_tags)
-    assert entities(tags_of(found, len(given_tags))) == found
-
-
 @given(st.lists(st.tuples(tags, st.randoms()), min_size=1, max_size=6))
 def test_scores_are_those_of_seqeval(rows):
     measure = pytest.importorskip("seqeval.metrics")
@@ -30,10 +24,6 @@ def test_scores_are_those_of_seqeval(rows):
     said = [[draw.choice(["O", "B-PER", tag]) for tag in row] for row, draw in rows]
     total = [sum(x) for x in zip(*(compared(a, b) for a, b in zip(due, said, strict=True)), strict=True)]
     assert scores(*total)["f1"] == pytest.approx(100 * measure.f1_score(due, said, zero_division=0))
-
-
-def test_a_name_that_meets_an_earlier_one_is_left_out():
-    assert tags_of([EntitySpan("A", 0, 2), EntitySpan("B", 1, 3)], 3) == ["B-A", "I-A", "O"]
 
 
 def test_parts_of_speech_are_no_names():

@@ -59,7 +59,7 @@ def test_the_loss_is_that_of_transformers(made, corpus, tmp_path):  # noqa: F811
     model = build(config).eval()
     batch = task.collate(columns, np.arange(6), 1)
     with torch.no_grad():
-        words, own, said, replaced, _ = task._losses(model, batch)
+        words, own, said, replaced, _ = task._joint_losses(model, batch)
         whole, measured = task.loss_and_metrics(model, batch)
     saved = task.save_format(config)
     family, architecture = saved.family, saved.architecture
@@ -106,7 +106,7 @@ def test_the_generator_learns_from_its_words_alone(made):
     torch.manual_seed(0)
     model = build(config)
     batch = task.collate(columns, np.arange(6), 1)
-    _, own, *_ = task._losses(model, batch)
+    _, own, *_ = task._joint_losses(model, batch)
     own.backward()
     inner = [
         p for name, p in model.generator.named_parameters() if "embedding" not in name and "output.weight" not in name

@@ -1,7 +1,5 @@
 """Error analysis: rows that a model predicts wrongly, most confident errors first."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

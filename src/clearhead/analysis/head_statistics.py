@@ -4,8 +4,6 @@ Documents are processed in chunks. Only sums are kept; they are saved after each
 resumes from the last chunk and ends with the same bits.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -114,7 +112,6 @@ def head_statistics(
 
 
 def head_rows(layers: Sequence[str], sums: HeadSums) -> list[HeadRow]:
-    """Return the mean statistics, one row per head."""
     rows: list[HeadRow] = []
     for layer, heads, losses in zip(layers, sums.statistics, sums.ablated_losses, strict=True):
         for head, (statistics, loss) in enumerate(zip(heads, losses, strict=True)):
@@ -195,7 +192,6 @@ def _loss(loaded: LoadedModel, tokens: TokenBatch, x: Tensor, full: Tensor) -> T
 
 
 def _self_attention_layers(loaded: LoadedModel) -> tuple[list[str], list[int]]:
-    """Return the names of the self-attention layers and their numbers of heads."""
     tokens = loaded.require_tokenizer("a", offsets=False)
     with torch.inference_mode(), look(loaded.model, kinds=("self",)) as capture:
         _hidden_states(loaded, tokens)

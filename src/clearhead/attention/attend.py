@@ -1,7 +1,5 @@
 """Attend: attention as one function with exchangeable parts."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from clearhead.attention.biases import Bias

@@ -4,8 +4,6 @@ A number is dropped by 16 random bits, so that p is met to within 1 / 65,536. Wh
 dtype it will be multiplied with; `keep_scale` compensates for the others exactly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ oneDNN adds the bias, applies an activation and adds a residual to a tile of the
 layer with hooks, or of another class, is called as a module.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

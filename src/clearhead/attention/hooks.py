@@ -1,7 +1,5 @@
 """Hooks: whether user code or a capture listens to a module, so that fast paths must not skip it."""
 
-from __future__ import annotations
-
 from torch import nn
 
 

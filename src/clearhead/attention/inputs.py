@@ -40,12 +40,10 @@ class AttentionInputs:
 
     @property
     def repeats(self) -> int:
-        """The number of query heads per key head."""
         return self.q.shape[1] // max(self.k.shape[1], 1)
 
     @property
     def needs_grad(self) -> bool:
-        """True if gradients of these inputs will be computed."""
         if not torch.is_grad_enabled():
             return False
         tensors = [self.q, self.k, self.v, *self.score.parameters(), *bias_tensors(self.bias)]
@@ -85,7 +83,6 @@ class AttentionInputs:
 
 
 def bias_tensors(bias: Bias | None) -> list[Tensor]:
-    """The tensors of a bias."""
     if bias is None:
         return []
     tensors = getattr(bias, "__dict__", {}).values()

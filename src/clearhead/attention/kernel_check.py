@@ -1,7 +1,5 @@
 """Kernel check: every kernel in every dtype on the devices of this machine, compared with the reference kernel."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -47,7 +45,6 @@ class KernelReport:
 
 
 def devices() -> list[str]:
-    """The devices of this machine that torch can use."""
     found = ["cpu"]
     if torch.cuda.is_available():
         found.append("cuda")
@@ -139,7 +136,6 @@ def _error(got: Tensor, want: Tensor) -> float:
 
 
 def _clock(work: Callable[[], object], repeats: int) -> float:
-    """The best of several runs, in milliseconds."""
     best = float("inf")
     for _ in range(repeats + 1):
         begin = time.perf_counter()

@@ -52,14 +52,12 @@ class _CacheBuffers:
 
     @property
     def layout(self) -> Layout:
-        """The layout of all slots, used or not."""
         if self._layout is None:
             device = next((pair[0].device for pair in self._buffers if pair is not None), None)
             self._layout = Layout.uniform(self.num_sequences, self.length, device)
         return self._layout
 
     def holds(self, layer: int) -> bool:
-        """True if this layer has been written."""
         return self._buffers[layer] is not None
 
     def buffers(self, layer: int) -> tuple[Tensor, Tensor]:
@@ -87,7 +85,6 @@ class _CacheBuffers:
             self.num_sequences, self._layout = len(sequences), None
 
     def _append_rows(self, other: _CacheBuffers) -> None:
-        """Append the rows of another cache."""
         count, total = self.num_sequences, self.num_sequences + other.num_sequences
         for layer, own in enumerate(self._buffers):
             new = other.buffers(layer) if other.holds(layer) else None
@@ -138,7 +135,6 @@ class CrossAttentionCache(_CacheBuffers):
         self._buffers[layer] = k, v
 
     def select(self, sequences: np.ndarray) -> None:
-        """Keep these sequences, in this order."""
         if len(sequences) != self.num_sequences or bool((sequences != np.arange(len(sequences))).any()):
             self._move_rows(sequences)
             self.table = self.table.index_select(0, torch.from_numpy(sequences).to(self.table.device))
@@ -302,7 +298,6 @@ class KVCache(_CacheBuffers):
         return pair
 
     def _grow(self, count: int) -> None:
-        """Add at least `count` slots."""
         more = -(-(self.length + count) // SLOT_MULTIPLE) * SLOT_MULTIPLE - self.length
         self.visible = np.concatenate([self.visible, np.zeros((*self.visible.shape[:2], more), dtype=bool)], axis=2)
         new = np.zeros((self.num_sequences, more), dtype=np.int64)

@@ -99,12 +99,10 @@ class Layout:
 
     @cached_property
     def host_lengths(self) -> tuple[int, ...]:
-        """The lengths on the host."""
         return tuple(self.lengths.tolist())
 
     @cached_property
     def host_starts(self) -> tuple[int, ...]:
-        """The starts on the host."""
         return tuple(self.starts.tolist())
 
     @property
@@ -176,7 +174,6 @@ class Layout:
         return rows, running.cpu()
 
     def to(self, device: torch.device | str | None) -> Layout:
-        """The same layout with its tensors on `device`."""
         if device is None or torch.device(device) == self.device:
             return self
         copy = Layout(

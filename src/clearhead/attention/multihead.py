@@ -1,7 +1,5 @@
 """Multi-head attention: project, attend with several heads at once, project back (Vaswani et al. 2017, 3.2.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Literal
 
@@ -35,7 +33,6 @@ class AttentionCore(nn.Module):
         self.kernel = kernel
 
     def forward(self, inputs: AttentionInputs) -> Tensor:
-        """The attention output, (N, H, V)."""
         return dispatch(inputs, self._active_dropout, self.kernel)
 
     def kernel_for(self, inputs: AttentionInputs) -> str:

@@ -5,8 +5,6 @@ rating is a scaled dot product, `scale` says so and every kernel can take it; ot
 None and `pair` computes a tile.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch
@@ -17,7 +15,6 @@ class Score(nn.Module):
     """The interface of a score; this one is the plain dot product (Luong et al. 2015, section 3.1, "dot")."""
 
     def scale(self, head_dim: int) -> float | None:
-        """The factor on q·k, or None if the score is not a dot product."""
         return 1.0
 
     def prepare(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:

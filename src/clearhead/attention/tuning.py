@@ -64,7 +64,6 @@ class Tuning:
 
 
 def write_tuning(tuning: Tuning, path: Path) -> None:
-    """Write thresholds as JSON."""
     path.write_text(json.dumps(asdict(tuning), indent=1) + "\n", encoding="utf-8")
 
 

@@ -1,7 +1,5 @@
 """`clearhead chat`: chat with a model, in the terminal or through a pipe."""
 
-from __future__ import annotations
-
 import json
 import sys
 from typing import Annotated
@@ -84,7 +82,6 @@ def chat(
 
 
 def _read_line(interactive: bool) -> str | None:
-    """Return the next line, or None at the end of the input."""
     try:
         if interactive:
             return input("> ")

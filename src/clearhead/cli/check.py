@@ -52,7 +52,6 @@ def check(
 
 
 def show(console: Console, result: DataCheck) -> None:
-    """Print the lengths, the labels, the findings and the estimated time."""
     from rich.table import Table
 
     from clearhead.train.tracking import duration

@@ -1,7 +1,5 @@
 """What commands have in common: error messages, pipes and interrupts."""
 
-from __future__ import annotations
-
 import functools
 import os
 import select
@@ -99,7 +97,6 @@ class LineBatches:
             yield lines
 
     def _ready(self) -> bool:
-        """Return whether more can be read without waiting."""
         try:
             return bool(select.select([self._file], [], [], POLL_S)[0])
         except (OSError, ValueError):  # platforms where select does not take files

@@ -43,7 +43,6 @@ def convert(
 
 
 def show(new: Path, result: Conversion) -> None:
-    """Print the size, the files, and what was left out."""
     typer.echo(f"{new}: {result.tensors:,} tensors, {result.bytes / 1e6:,.1f} MB")
     typer.echo(f"files: {_join(result.files)}")
     for name, kept in result.tied.items():

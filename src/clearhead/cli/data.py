@@ -99,7 +99,6 @@ def describe(dataset: Dataset) -> dict[str, Any]:
 
 
 def show_all(console: Console, datasets: list[dict[str, Any]]) -> None:
-    """Print a table of all data sets."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -121,7 +120,6 @@ def show_all(console: Console, datasets: list[dict[str, Any]]) -> None:
 
 
 def show(console: Console, dataset: dict[str, Any]) -> None:
-    """Print one data set and its files."""
     from rich.markup import escape
     from rich.table import Table
 

@@ -71,7 +71,6 @@ def demo(
 
 
 def show(console: Console, outcome: DemoResult) -> None:
-    """Print the accuracy of each model, one example and the alignments."""
     from rich.table import Table
 
     from clearhead.viz import draw_blocks
@@ -99,5 +98,4 @@ def show(console: Console, outcome: DemoResult) -> None:
 
 
 def command_line() -> str:
-    """Return the command line of this process."""
     return shlex.join(["clearhead", *sys.argv[1:]])

@@ -70,7 +70,6 @@ def _machine() -> dict[str, str | int]:
 
 
 def show(console: Console, reports: list[KernelReport]) -> None:
-    """Print a table per device, the limits of kernels, and the verdict."""
     console.print("  ".join(f"[dim]{k}[/dim] {v}" for k, v in _machine().items()), "\n")
     for device in dict.fromkeys(r.device for r in reports):
         console.print(_table(device, [r for r in reports if r.device == device]))

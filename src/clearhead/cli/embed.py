@@ -1,7 +1,5 @@
 """`clearhead embed`: an embedding vector for every line of text."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -1,7 +1,5 @@
 """`clearhead eval`: metrics of a trained model on labeled data, with confidence intervals."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from pathlib import Path

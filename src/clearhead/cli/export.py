@@ -1,7 +1,5 @@
 """`clearhead export`: write a model for another inference engine."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from pathlib import Path

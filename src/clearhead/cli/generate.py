@@ -1,7 +1,5 @@
 """`clearhead generate`: generate text from a prompt."""
 
-from __future__ import annotations
-
 import json
 import sys
 from dataclasses import asdict

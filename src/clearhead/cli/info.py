@@ -39,7 +39,6 @@ def info(folder: ModelArgument, as_json: JsonOption = False) -> None:
 
 
 def show(console: Console, model: dict[str, Any]) -> None:
-    """Print the description as a table."""
     from rich.table import Table
 
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))

@@ -60,7 +60,6 @@ class LazyGroup(TyperGroup):
         self.commands = cast("dict[str, Command]", dict.fromkeys(names))  # the base class suggests from these names
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
-        """Return the command of this name, or None."""
         if cmd_name not in self.commands:
             return None
         single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -68,7 +67,6 @@ class LazyGroup(TyperGroup):
         return typer.main.get_command(single)
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
-        """Write the table of commands, by section."""
         width = max(map(len, self.commands))
         for section, commands in COMMANDS.items():
             with formatter.section(section):

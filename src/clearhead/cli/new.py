@@ -1,7 +1,5 @@
 """`clearhead new`: a commented recipe for your own files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

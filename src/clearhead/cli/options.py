@@ -3,8 +3,6 @@
 The choices repeat names of modules that import torch: `clearhead COMMAND --help` must not. A test compares them.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -27,8 +27,7 @@ BATCH_ROWS = 256  # predicted before they are written
 def predict(
     model: TaskModelArgument,
     file: Annotated[
-        Path,
-        typer.Argument(help="Table (.csv, .tsv, .jsonl, .parquet) or text file, one text per line; - is stdin."),
+        Path, typer.Argument(help="Table (.csv, .tsv, .jsonl, .parquet) or text file, one text per line; - is stdin.")
     ] = Path("-"),
     question: Annotated[
         str | None, typer.Option(help="Question answering: the question; the content of FILE is the context.")
@@ -83,7 +82,6 @@ def _batched(values: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]
 
 
 def _line(answer: Classification | TagResult | QaResult) -> str:
-    """Format an answer as one line."""
     from clearhead.tasks import QaResult, TagResult
 
     if isinstance(answer, QaResult):

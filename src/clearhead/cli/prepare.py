@@ -95,7 +95,6 @@ def prepare(
 
 
 def show(console: Console, summary: PrepareSummary, shards: Path, block: int, seconds: float) -> None:
-    """Print the counts of every step."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, show_header=False)

@@ -1,7 +1,5 @@
 """Progress of training runs on standard error: a bar per run in a terminal, lines elsewhere."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Generator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """`clearhead see`: the attention of a model, as a page, a figure or a live page."""
 
-from __future__ import annotations
-
 import json
 import sys
 import webbrowser

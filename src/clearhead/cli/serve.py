@@ -1,7 +1,5 @@
 """`clearhead serve`: serve models over HTTP, on this machine or on a Ray cluster."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys
@@ -129,7 +127,6 @@ def serve(
 
 
 def _print_address(address: str, models: list[dict[str, Any]], *, as_json: bool, proxy: str | None = None) -> None:
-    """Print the models and the address."""
     from rich.console import Console
 
     if as_json:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -28,11 +29,19 @@ if TYPE_CHECKING:
     from clearhead.studies.word_senses import WordSenses
 
 TEST_SET = "multi30k:test_2016_flickr"
-OPTIONS = {  # study -> the options it accepts
-    "bottleneck": ("--model", "--test", "--languages"), "gradient": ("--text",), "language_models": ("--text",),
-    "labels": ("--text", "--model"), "word_senses": ("--model",), "word_order": ("--model",), "scaling": ("--text",),
-    "domain_pretraining": ("--model",),
-}  # fmt: skip
+
+
+class StudyArgs(NamedTuple):
+    """The options of the command, as a study takes them."""
+
+    models: list[str]
+    test: str
+    languages: str
+    text: Path | None
+    folder: Path
+    seed: int
+    quick: bool
+    on_progress: OnProgress
 
 
 @report_errors
@@ -78,66 +87,57 @@ def study(
     if name not in STUDIES:
         raise ValueError(f"study {name!r}: {did_you_mean(name, STUDIES)}")
     options = {"--model": model, "--test": test, "--languages": languages, "--text": text}
+    accepted, run, show = RUNNERS[name]
     for option, value in options.items():
-        if value and option not in OPTIONS[name]:
-            raise ValueError(f"the study {name!r} does not accept {option}; it accepts: {', '.join(OPTIONS[name])}")
+        if value and option not in accepted:
+            raise ValueError(f"the study {name!r} does not accept {option}; it accepts: {', '.join(accepted)}")
     folder = out or Path(f"study-{name}")
     folder.mkdir(parents=True, exist_ok=True)
     begin = time.perf_counter()
     with show_progress() as on_progress:
-        if name == "bottleneck":
-            measured: Any = _bottleneck(
-                model or [], test or TEST_SET, languages or "en-de", folder, seed, quick, on_progress
-            )
-        elif name in PRETRAINING:
-            measured = PRETRAINING[name](model or [], text, folder, seed, quick, on_progress)
-        else:
-            measured = _language(name, text, folder, seed, quick, on_progress)
+        measured = run(
+            StudyArgs(model or [], test or TEST_SET, languages or "en-de", text, folder, seed, quick, on_progress)
+        )
     results = record(measured, command=command_line(), seed=seed, seconds=time.perf_counter() - begin)
     write_record(results, folder / f"{name}.json")
     figures = save(STUDIES[name].draw(measured), folder / name) if can_draw() else []
     if as_json:
         return typer.echo(json.dumps(results))
-    SHOW[name](Console(highlight=False), measured)
+    show(Console(highlight=False), measured)
     written = ", ".join(map(str, [folder / f"{name}.json", *figures]))
     missing = "" if figures else "; no figures: they need matplotlib, pip install 'clearhead[see]'"
     return typer.echo(f"written: {written}{missing}")
 
 
-def _bottleneck(
-    models: list[str], test: str, languages: str, folder: Path, seed: int, quick: bool, on_progress: OnProgress
-) -> BottleneckResult:
+def _bottleneck(args: StudyArgs) -> BottleneckResult:
     from clearhead.data import read_rows
     from clearhead.data.datasets import locate
     from clearhead.studies import bottleneck
 
-    if quick:
-        return bottleneck.quick(folder / "dates", seed=seed, on_progress=on_progress)
+    if args.quick:
+        return bottleneck.quick(args.folder / "dates", seed=args.seed, on_progress=args.on_progress)
     folders: dict[str, Path] = {}
-    for model in models:
+    for model in args.models:
         label, equals, path = model.partition("=")
         if not (label and equals and path):
             raise ValueError(f"--model {model}: write it as LABEL=FOLDER, for instance 'GRU, no attention=runs/gru'")
         folders[label] = Path(path)
     if not folders:
         raise ValueError("no translation model: give --model LABEL=FOLDER, or --quick for tiny models")
-    pair = languages.split("-")
+    pair = args.languages.split("-")
     if len(pair) != 2:
-        raise ValueError(f"--languages {languages}: write it as SOURCE-TARGET, for instance en-de")
+        raise ValueError(f"--languages {args.languages}: write it as SOURCE-TARGET, for instance en-de")
     files: list[Path] = []
     for language in pair:
-        plain = Path(f"{test}.{language}")
-        files.append(plain if plain.is_file() else locate(f"{test}.{language}.gz", Path()))
+        plain = Path(f"{args.test}.{language}")
+        files.append(plain if plain.is_file() else locate(f"{args.test}.{language}.gz", Path()))
     rows = list(read_rows(dict(zip(("source", "target"), files, strict=True))))
-    return bottleneck.measure(
-        folders, [r.values["source"] for r in rows], [r.values["target"] for r in rows], on_progress=on_progress
-    )
+    sources, targets = ([row.values[side] for row in rows] for side in ("source", "target"))
+    return bottleneck.measure(folders, sources, targets, on_progress=args.on_progress)
 
 
-def _language(
-    name: str, text: Path | None, folder: Path, seed: int, quick: bool, on_progress: OnProgress
-) -> GradientResult | LanguageModelsResult:
-    from clearhead.studies import StudyCorpus, gradient, language_models
+def _gradient(args: StudyArgs) -> GradientResult:
+    from clearhead.studies import StudyCorpus, gradient
 
     corpus = StudyCorpus.from_file(text)
     if name == "gradient":
@@ -147,130 +147,98 @@ def _language(
     return language_models.measure(corpus, folder, seed=seed, on_progress=on_progress, **sizes)
 
 
-def _labels(
-    models: list[str], text: Path | None, folder: Path, seed: int, quick: bool, on_progress: OnProgress
-) -> LabelsResult:
+def _language_models(args: StudyArgs) -> LanguageModelsResult:
+    from clearhead.studies import StudyCorpus, language_models
+
+    sizes: dict[str, Any] = {}
+    if args.quick:
+        sizes = {"steps": 12, "models": language_models.SMALL, "vocab_size": 300, "batch_tokens": 512}
+    corpus = StudyCorpus.of(args.text)
+    return language_models.measure(corpus, args.folder, seed=args.seed, on_progress=args.on_progress, **sizes)
+
+
+def _labels(args: StudyArgs) -> LabelsResult:
     from clearhead.studies import labels_needed as labels
     from clearhead.studies.training import SST2, glue_rows
 
-    files, base = _text(text, labels.TEXT)
-    steps = 0 if models else 4 if quick else 2500
-    sizes: dict[str, Any] = {"size": "tiny", "vocab_size": 500, "batch_tokens": 512} if quick else {}
-    if models:
-        encoder = Path(models[0])
+    runs = args.folder / "runs"
+    progress: dict[str, Any] = {"on_progress": args.on_progress}
+    steps = 0 if args.models else 4 if args.quick else 2500
+    if args.models:
+        encoder = Path(args.models[0])
     else:
+        text, base = _text(args.text, labels.TEXT)
+        sizes: dict[str, Any] = {"size": "tiny", "vocab_size": 500, "batch_tokens": 512} if args.quick else {}
         encoder = labels.pretrained(
-            folder / "pretrained", steps=steps, text=files, base=base, seed=seed, on_progress=on_progress, **sizes
+            args.folder / "pretrained", steps=steps, text=text, base=base, seed=args.seed, **progress, **sizes
         )
-    untrained = labels.reinitialized(encoder, folder / "untrained", seed)
+    untrained = labels.reinitialized(encoder, args.folder / "untrained", args.seed)
     base_models = {"untrained": str(untrained.absolute()), "pre-trained here": str(encoder.absolute())}
-    if quick:
+    if args.quick:
         rows = [((f"this is {kind} number {n}",), kind) for n in range(60) for kind in ("good", "bad")]
-        return labels.measure(
-            folder / "runs",
-            rows,
-            rows[:40],
-            base_models,
-            data="made up",
-            sizes=(10, 40),
-            seeds=2,
-            min_steps=2,
-            on_progress=on_progress,
-        )
+        sizes = {"sizes": (10, 40), "seeds": 2, "min_steps": 2}
+        return labels.measure(runs, rows, rows[:40], base_models, data="made up", **progress, **sizes)
     rows, test = (glue_rows(SST2, part) for part in ("train", "dev"))
     base_models["MiniLM"] = labels.MINILM
-    return labels.measure(
-        folder / "runs",
-        rows,
-        test,
-        base_models,
-        data="sentiment (SST-2)",
-        pretraining_steps=steps,
-        on_progress=on_progress,
-    )
+    return labels.measure(runs, rows, test, base_models, data="sentiment (SST-2)", pretraining_steps=steps, **progress)
 
 
-def _bank(
-    models: list[str], text: Path | None, folder: Path, seed: int, quick: bool, on_progress: OnProgress
-) -> WordSenses:
+def _word_senses(args: StudyArgs) -> WordSenses:
     from clearhead.pipeline import load
     from clearhead.studies import word_senses
     from clearhead.train.init_model import base_model_folder
 
-    pipeline = load(base_model_folder(_base_model(models), Path()))
-    return word_senses.measure(pipeline.model, pipeline.tokenizer, Path(models[0]).name if models else "MiniLM")
-
-
-def _order(
-    models: list[str], text: Path | None, folder: Path, seed: int, quick: bool, on_progress: OnProgress
-) -> WordOrderResult:
-    from clearhead.studies import word_order
-
-    base_model = _base_model(models)
-    if quick:
-        rows = [
-            ((f"the dog bit the man {n}",), "a") if n % 2 else ((f"the man bit the dog {n}",), "b") for n in range(64)
-        ]
-        return word_order.measure(
-            folder / "runs", {"who bit whom": (rows, rows[:20])}, [text for (text,), _ in rows], base_model=base_model,
-            grams=(1, 0), seeds=2, epochs=1, tokens=5000, on_progress=on_progress,
-        )  # fmt: skip
-    return word_order.measure(
-        folder / "runs", word_order.glue(), word_order.squad(), base_model=base_model, on_progress=on_progress
+    pipeline = load(base_model_folder(_base_model(args.models), Path()))
+    return word_senses.measure(
+        pipeline.model, pipeline.tokenizer, Path(args.models[0]).name if args.models else "MiniLM"
     )
 
 
-def _scaling(
-    models: list[str], text: Path | None, folder: Path, seed: int, quick: bool, on_progress: OnProgress
-) -> ScalingResult:
+def _word_order(args: StudyArgs) -> WordOrderResult:
+    from clearhead.studies import word_order
+
+    options: dict[str, Any] = {"base_model": _base_model(args.models), "on_progress": args.on_progress}
+    runs = args.folder / "runs"
+    if args.quick:
+        sentences = [f"the dog bit the man {n}" if n % 2 else f"the man bit the dog {n}" for n in range(64)]
+        rows = [((text,), "a" if n % 2 else "b") for n, text in enumerate(sentences)]
+        options |= {"grams": (1, 0), "seeds": 2, "epochs": 1, "tokens": 5000}
+        return word_order.measure(runs, {"who bit whom": (rows, rows[:20])}, sentences, **options)
+    return word_order.measure(runs, word_order.glue(), word_order.squad(), **options)
+
+
+def _scaling(args: StudyArgs) -> ScalingResult:
     from clearhead.studies import scaling
 
-    files, base = _text(text, scaling.TEXT)
+    text, base = _text(args.text, scaling.TEXT)
     sizes: dict[str, Any] = {}
-    if quick:
-        sizes = {
-            "widths": (16, 32),
-            "tokens": (2000, 4000, 8000),
-            "vocab_size": 300,
-            "batch_tokens": 512,
-            "validation_rows": 20,
-        }
-    return scaling.measure(folder / "runs", text=files, base=base, seed=seed, on_progress=on_progress, **sizes)
+    if args.quick:
+        sizes = {"widths": (16, 32), "tokens": (2000, 4000, 8000), "vocab_size": 300, "batch_tokens": 512}
+        sizes["validation_rows"] = 20
+    return scaling.measure(
+        args.folder / "runs", text=text, base=base, seed=args.seed, on_progress=args.on_progress, **sizes
+    )
 
 
-def _domain(
-    models: list[str], text: Path | None, folder: Path, seed: int, quick: bool, on_progress: OnProgress
-) -> DomainResult:
+def _domain(args: StudyArgs) -> DomainResult:
     from clearhead.studies import domain_pretraining
 
-    base_model = _base_model(models)
-    if quick:
+    options: dict[str, Any] = {"base_model": _base_model(args.models), "seed": args.seed}
+    options["on_progress"] = args.on_progress
+    runs = args.folder / "runs"
+    if args.quick:
         questions = [
             {"question": f"who was there in {n}?", "context": f"We read that in {n} Ann {n} was there, alone.",
              "answers": [{"text": f"Ann {n}", "start": len(f"We read that in {n} ")}]}
             for n in range(1900, 1940)
         ]  # fmt: skip
-        sizes: dict[str, Any] = {
-            "seeds": 2, "pretraining_steps": 4, "batch_tokens": 256, "finetuning_steps": 2, "max_len": 64, "window": 64,
-        }  # fmt: skip
-        return domain_pretraining.measure(
-            folder / "runs",
-            questions[:30],
-            questions[30:],
-            data="made up",
-            base_model=base_model,
-            seed=seed,
-            on_progress=on_progress,
-            **sizes,
-        )
-    questions, others = domain_pretraining.covid_qa()
-    return domain_pretraining.measure(
-        folder / "runs", questions, others, data="COVID-QA", base_model=base_model, seed=seed, on_progress=on_progress
-    )
+        options |= {"seeds": 2, "pretraining_steps": 4, "batch_tokens": 256, "finetuning_steps": 2}
+        options |= {"max_len": 64, "window": 64}
+        return domain_pretraining.measure(runs, questions[:30], questions[30:], data="made up", **options)
+    return domain_pretraining.measure(runs, *domain_pretraining.covid_qa(), data="COVID-QA", **options)
 
 
 def _base_model(models: list[str]) -> str:
-    """Return the encoder to start from: the given one, or MiniLM."""
     from clearhead.studies import labels_needed as labels
 
     return str(Path(models[0]).absolute()) if models else labels.MINILM
@@ -281,33 +249,21 @@ def _text(text: Path | None, default: tuple[str, ...]) -> tuple[tuple[str, ...],
     return (default, Path()) if text is None else ((text.name,), text.resolve().parent)
 
 
-PRETRAINING: dict[str, Any] = {
-    "labels": _labels,
-    "word_senses": _bank,
-    "word_order": _order,
-    "scaling": _scaling,
-    "domain_pretraining": _domain,
-}
-
-
 def show_labels(console: Console, measured: LabelsResult) -> None:
-    """Print the accuracy by number of labels."""
     table = _table("labels", *(f"{size:,}" for size in measured.sizes))
     for one in measured.learners:
         table.add_row(f"{one.label}, {one.parameters / 1e6:.1f} M", *(score.short for score in one.reached))
     console.print(table)
 
 
-def show_bank(console: Console, measured: WordSenses) -> None:
-    """Print the score of each layer."""
+def show_word_senses(console: Console, measured: WordSenses) -> None:
     table = _table("layer", "nearest neighbor has the same sense", "95 % CI")
     for d in measured.depths:
         table.add_row(str(d.layer), f"{d.share:.1f} %", f"{d.low:.1f}-{d.high:.1f}")
     console.print(table)
 
 
-def show_order(console: Console, measured: WordOrderResult) -> None:
-    """Print the scores by n."""
+def show_word_order(console: Console, measured: WordOrderResult) -> None:
     table = _table("macro F1, %", *(f"n = {n}" if n else "original order" for n in measured.grams))
     table.add_row("next-word loss", *(f"{loss.mean:.2f}±{loss.half:.2f}" for loss in measured.losses))
     for one in measured.tasks:
@@ -316,7 +272,6 @@ def show_order(console: Console, measured: WordOrderResult) -> None:
 
 
 def show_scaling(console: Console, measured: ScalingResult) -> None:
-    """Print the runs and the fitted law."""
     table = _table("parameters", "tokens", "compute", "loss", "fitted", "95 % CI")
     for p, law in zip(measured.points, measured.by_law, strict=True):
         values = f"{p.parameters:,}", f"{p.tokens:,}", f"{p.compute:.2e}", f"{p.loss:.3f}"
@@ -328,7 +283,6 @@ def show_scaling(console: Console, measured: ScalingResult) -> None:
 
 
 def show_domain(console: Console, measured: DomainResult) -> None:
-    """Print the effect of further pretraining."""
     table = _table("encoder", "masked LM loss", "accuracy", "F1", "exact match")
     for words, answers in zip(measured.words, measured.answers, strict=True):
         loss, accuracy = f"{words.losses[-1]:.3f}", f"{words.accuracy:.1f} %"
@@ -338,7 +292,6 @@ def show_domain(console: Console, measured: DomainResult) -> None:
 
 
 def show_bottleneck(console: Console, measured: BottleneckResult) -> None:
-    """Print BLEU by source length."""
     table = _table("model", "parameters", "BLEU", "chrF")
     for b in measured.translators[0].buckets:
         table.add_column(f"{b.shortest}-{b.longest} words", justify="right")
@@ -349,7 +302,6 @@ def show_bottleneck(console: Console, measured: BottleneckResult) -> None:
 
 
 def show_gradient(console: Console, measured: GradientResult) -> None:
-    """Print the gradient norm by distance."""
     distances = sorted({1, 10, measured.reach // 2, measured.reach})
     table = _table("model", "parameters", "loss", "weights", *(f"k = {k}" for k in distances))
     for flow in measured.flows:
@@ -360,7 +312,6 @@ def show_gradient(console: Console, measured: GradientResult) -> None:
 
 
 def show_language_models(console: Console, measured: LanguageModelsResult) -> None:
-    """Print the models and their samples."""
     table = _table("model", "parameters", "seconds", "tokens/s", "validation loss")
     for s in measured.speakers:
         last = f"{s.points[-1].loss:.3f}"
@@ -371,18 +322,6 @@ def show_language_models(console: Console, measured: LanguageModelsResult) -> No
         console.print(s.sample, markup=False)
 
 
-SHOW: dict[str, Any] = {
-    "bottleneck": show_bottleneck,
-    "gradient": show_gradient,
-    "language_models": show_language_models,
-    "labels": show_labels,
-    "word_senses": show_bank,
-    "word_order": show_order,
-    "scaling": show_scaling,
-    "domain_pretraining": show_domain,
-}
-
-
 def _table(first: str, *others: str) -> Table:
     from rich.table import Table
 
@@ -391,3 +330,16 @@ def _table(first: str, *others: str) -> Table:
     for title in others:
         table.add_column(title, justify="right")
     return table
+
+
+# study -> the options it accepts, the function that runs it, the function that prints its results
+RUNNERS: dict[str, tuple[tuple[str, ...], Callable[[StudyArgs], Any], Callable[[Console, Any], None]]] = {
+    "bottleneck": (("--model", "--test", "--languages"), _bottleneck, show_bottleneck),
+    "gradient": (("--text",), _gradient, show_gradient),
+    "language_models": (("--text",), _language_models, show_language_models),
+    "labels": (("--text", "--model"), _labels, show_labels),
+    "word_senses": (("--model",), _word_senses, show_word_senses),
+    "word_order": (("--model",), _word_order, show_word_order),
+    "scaling": (("--text",), _scaling, show_scaling),
+    "domain_pretraining": (("--model",), _domain, show_domain),
+}

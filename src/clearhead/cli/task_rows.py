@@ -1,7 +1,5 @@
 """Rows of a file as the input of a trained task model: which column is which field."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -68,7 +68,6 @@ def tokenizer(
 
 
 def show(console: Console, trained: Tokenizer, out: Path, seconds: float) -> None:
-    """Print the size, the folder and the special tokens."""
     from rich.markup import escape
 
     roles = "  ".join(f"[dim]{role}[/dim] {escape(token)}" for role, token in trained.specials.items())

@@ -111,7 +111,6 @@ class VectorOutput:
             raise ValueError(f"{path} ends in {path.suffix!r}: use .jsonl, .npy or .parquet")
 
     def write(self, vectors: Tensor) -> None:
-        """Append vectors (n, D)."""
         self._output.write(vectors)
 
     def __enter__(self) -> VectorOutput:

@@ -1,7 +1,5 @@
 """Batching: the examples of batch i of an epoch, as a pure function of (seed, epoch, i)."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,7 +44,6 @@ class TokenBudgetBatches:
 
     @cached_property
     def total(self) -> int:
-        """Number of tokens per epoch."""
         return int(self.lengths.sum())
 
     def __len__(self) -> int:
@@ -55,11 +52,9 @@ class TokenBudgetBatches:
         return max(1, min(round(self.total / self.budget), last // self.budget + 1))
 
     def place(self, step: int) -> tuple[int, int]:
-        """Return the epoch and the batch index of a step, both from 0."""
         return divmod(step, len(self))
 
     def batch(self, epoch: int, i: int) -> Integers:
-        """Return the example indices of one batch, in order."""
         if not 0 <= i < len(self):
             raise ValueError(f"there is no batch {i}: an epoch has {len(self)}")
         order, before = self._epoch(epoch)
@@ -96,15 +91,12 @@ class FixedSizeBatches:
             raise ValueError(f"a batch of {self.size} examples: it must have at least 1")
 
     def __len__(self) -> int:
-        """Return the number of batches per epoch."""
         return max(1, min(round(self.count / self.size), (self.count - 1) // self.size + 1))
 
     def place(self, step: int) -> tuple[int, int]:
-        """Return the epoch and the batch index of a step, both from 0."""
         return divmod(step, len(self))
 
     def batch(self, epoch: int, i: int) -> Integers:
-        """Return the example indices of one batch, in order."""
         if not 0 <= i < len(self):
             raise ValueError(f"there is no batch {i}: an epoch has {len(self)}")
         last = self.count if i == len(self) - 1 else (i + 1) * self.size

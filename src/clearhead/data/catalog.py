@@ -1,7 +1,5 @@
 """Catalog of named data sets: source, license, and the size and SHA-256 of every file, read from `datasets.toml`."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +30,6 @@ class Dataset:
 
     @property
     def size(self) -> int:
-        """Total size of all files in bytes."""
         return sum(file.size for file in self.files)
 
 

@@ -1,7 +1,5 @@
 """CoNLL reader: one word per line with its columns, sentences separated by empty lines; CoNLL-U columns have names."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -4,8 +4,6 @@ Files are stored as their source publishes them. A zip archive is unpacked after
 name: `tatoeba:fra-eng.zip/fra.txt`.
 """
 
-from __future__ import annotations
-
 import difflib
 import gzip
 import hashlib
@@ -101,9 +99,7 @@ def import_files(name: str, folder: str | Path) -> Path:
 
 
 def fetch(
-    name: str,
-    on_progress: Callable[[int], object] = lambda done: None,
-    opener: Callable[[str], IO[bytes]] = open_https,
+    name: str, on_progress: Callable[[int], object] = lambda done: None, opener: Callable[[str], IO[bytes]] = open_https
 ) -> Path:
     """Download a data set; returns its path. `on_progress` receives the number of bytes downloaded so far."""
     wanted = find_dataset(name)
@@ -200,8 +196,7 @@ def _store(
             absent = [f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"] if missing else []
             raise _WrongFiles("; ".join(absent + wrong))
         write_manifest(
-            folder,
-            {"set": wanted.name, "source": wanted.source, "license": wanted.license, "files": _digests(wanted)},
+            folder, {"set": wanted.name, "source": wanted.source, "license": wanted.license, "files": _digests(wanted)}
         )
     return target
 

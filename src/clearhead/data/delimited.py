@@ -1,7 +1,5 @@
 """TSV, CSV and labeled-line readers: one record per line, or several lines where CSV quotes a line end."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -16,7 +14,6 @@ Records = Iterator[tuple[int, list[str] | RowError]]  # first line of a record, 
 
 
 def tsv_records(path: Path) -> Records:
-    """Yield tab-separated fields; quotes have no special meaning."""
     for number, line in enumerate(text_lines(path), 1):
         yield number, line if isinstance(line, RowError) else line.split("\t")
 

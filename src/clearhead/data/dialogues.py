@@ -1,7 +1,5 @@
 """Dialogue reader: a list of turns per JSON line, or a text line with a separator between turns."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

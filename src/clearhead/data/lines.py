@@ -1,7 +1,5 @@
 """Line reader: text files, plain or compressed, read line by line within a length limit."""
 
-from __future__ import annotations
-
 import codecs
 import json
 from collections.abc import Iterator
@@ -24,7 +22,6 @@ def ends_with(path: Path, *suffixes: str) -> bool:
 
 
 def read_json_file(path: Path) -> Any:
-    """Parse a JSON file, plain or compressed."""
     with path.open("rb") as raw:
         try:
             return json.loads(decompressed(path, raw).read().decode("utf-8-sig"))

@@ -1,7 +1,5 @@
 """Parallel text (one file per column; line n of each file belongs together) and plain text files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from pathlib import Path

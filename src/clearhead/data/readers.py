@@ -1,7 +1,5 @@
 """Readers: common file formats as a stream of rows with named columns; every skipped row is recorded."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterator, Mapping
 from functools import partial

@@ -1,7 +1,5 @@
 """JSONL and Parquet readers: records with named, typed values; text and finite numbers are read as text."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -75,7 +73,6 @@ _TYPE_NAMES: dict[type, str] = {
 
 
 def parquet_names(path: Path) -> list[str]:
-    """Return the column names of the schema."""
     return list(_parquet(path).schema_arrow.names)
 
 

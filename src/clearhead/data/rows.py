@@ -1,7 +1,5 @@
 """Rows: the examples that a reader yields, and the rows that it skips."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any

@@ -158,7 +158,6 @@ class Shards:
         return self.take([i])[0]
 
     def take(self, wanted: Sequence[int] | Integers) -> list[ShardBlock]:
-        """Return the blocks with these numbers, in this order."""
         blocks: dict[int, ShardBlock] = {}
         for shard, places, inner in self._by_shard(wanted):
             for place, data in zip(places.tolist(), self._reader(shard).read(inner.tolist()), strict=True):
@@ -166,7 +165,6 @@ class Shards:
         return [blocks[place] for place in range(len(wanted))]
 
     def sizes(self, wanted: Sequence[int] | Integers) -> Integers:
-        """Return the numbers of tokens, sentences and documents of these blocks, (n, 3)."""
         sizes = np.zeros((len(wanted), 3), dtype=np.int64)
         for shard, places, inner in self._by_shard(wanted):
             sizes[places] = self._table(shard)[inner]
@@ -232,12 +230,10 @@ class _ShardColumn:
         return self.source.count
 
     def lengths(self, examples: Integers | None = None) -> Integers:
-        """Return the lengths for these blocks, or for all blocks without an argument."""
         wanted = np.arange(self.source.count) if examples is None else examples
         return self.source.shards.sizes(wanted + self.source.first)[:, self.index]
 
     def take(self, examples: Integers) -> tuple[Integers, Integers]:
-        """Return the concatenated values of these blocks and their lengths."""
         parts = [(block.tokens, block.sentences, block.starts)[self.index] for block in self.source.blocks(examples)]
         return np.concatenate([np.zeros(0, dtype=np.int64), *parts]), np.array([len(p) for p in parts], dtype=np.int64)
 

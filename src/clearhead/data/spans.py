@@ -3,8 +3,6 @@
 A span that begins or ends inside a word cannot be represented by word tags: its text is skipped and reported.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

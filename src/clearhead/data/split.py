@@ -1,7 +1,5 @@
 """Train/validation splits: the first rows, or a seeded stratified split that keeps groups together."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -14,7 +12,6 @@ RowKey = Callable[[Row], Hashable]
 
 
 def chain_rows(parts: Sequence[Rows]) -> Rows:
-    """Concatenate the rows of several sources."""
     return Rows(lambda: (row for rows in parts for row in rows.raw()))
 
 
@@ -46,7 +43,6 @@ def stratified_split(rows: Rows, count: int, seed: int, *, group: RowKey, label:
 
 
 def validation_groups(rows: Rows, count: int, seed: int, *, group: RowKey, label: RowKey) -> set[Hashable]:
-    """Return the groups of the validation part."""
     sizes: dict[Hashable, int] = defaultdict(int)
     labels: dict[Hashable, Hashable] = {}  # a group has the label of its first row
     for row in rows:

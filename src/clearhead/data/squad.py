@@ -1,7 +1,5 @@
 """SQuAD JSON reader: articles, paragraphs, and questions with answer spans."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,7 +27,6 @@ def squad_rows(path: Path) -> Iterator[Row | SkippedRow]:
 
 
 def paragraph_rows(name: str, path: Path) -> Iterator[Row | SkippedRow]:
-    """Yield the paragraphs, each once, in file order."""
     number = 0
     for entry in _entries(path):
         for paragraph in _list(entry, "paragraphs"):

@@ -12,24 +12,7 @@ from clearhead.export.ctranslate2 import export
 from clearhead.hub.generation_config import GenerationConstraints, GenerationDefaults, generation_config, read_defaults
 
 __all__ = [
-    "BeamConfig",
-    "DecoderState",
-    "Generation",
-    "GenerationConstraints",
-    "GenerationDefaults",
-    "Hypothesis",
-    "SamplingParams",
-    "StreamChunk",
-    "TextGenerator",
-    "Translation",
-    "chat",
-    "export",
-    "generate",
-    "generation_config",
-    "initial_state",
-    "read_defaults",
-    "sampling_params",
-    "stream",
-    "translate",
-    "translate_in_order",
-]
+    "BeamConfig", "DecoderState", "Generation", "GenerationConstraints", "GenerationDefaults", "Hypothesis",
+    "SamplingParams", "StreamChunk", "TextGenerator", "Translation", "chat", "export", "generate", "generation_config",
+    "initial_state", "read_defaults", "sampling_params", "stream", "translate", "translate_in_order",
+]  # fmt: skip

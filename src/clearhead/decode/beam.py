@@ -4,8 +4,6 @@ Stopping, length penalty and the choice of hypotheses equal those of `transforme
 sequence leaves the batch at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -169,12 +167,10 @@ class FinishedHypotheses:
         return beaten | (full & (beam.early_stopping is True)) | (length == self._max_new)
 
     def keep(self, places: np.ndarray) -> None:
-        """Keep only the sequences at these places."""
         self._scores, self._ids = self._scores[places], self._ids[places]
         self._lengths, self._real = self._lengths[places], self._real[places]
 
     def best(self, sequence: int, count: int, constraints: GenerationConstraints) -> list[BeamHypothesis]:
-        """Return the best hypotheses of one sequence."""
         result: list[BeamHypothesis] = []
         for rank in range(count):
             ids = self._ids[sequence, rank, : self._lengths[sequence, rank]].tolist()

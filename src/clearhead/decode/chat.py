@@ -4,8 +4,6 @@ A decoder reads the turns in order, each followed by the end token; an encoder-d
 they do not fit, the oldest turns are dropped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from clearhead.decode.detokenizer import StreamDetokenizer

@@ -4,8 +4,6 @@ Finished sequences leave the batch at once, and others may join between two step
 constraints and random stream, so that its tokens do not depend on the rest of the batch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -102,11 +100,9 @@ class ContinuousDecoder:
         return result
 
     def drop(self, names: Sequence[int]) -> None:
-        """Remove these sequences before they finish."""
         self._keep(compact(np.isin(self._names, list(names))))
 
     def _keep(self, places: np.ndarray) -> None:
-        """Keep only the sequences at these places, in this order."""
         if len(places) == len(self._names):
             return
         assert self._state is not None

@@ -4,8 +4,6 @@ A token may end inside a character, or inside a unit that the tokenizer joins. T
 longer change it; only a window of the last tokens is decoded at each step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from clearhead.text import Tokenizer

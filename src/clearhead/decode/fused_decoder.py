@@ -87,17 +87,14 @@ class FusedAttention:
         self.scale = scale
 
     def query(self, q: Tensor, rotate: Rotate | None) -> Tensor:
-        """Return normalized and rotated queries (R, H, K)."""
         q = q if self.query_norm is None else self.query_norm(q)
         return q if rotate is None else rotate(q)
 
     def key(self, k: Tensor, rotate: Rotate | None) -> Tensor:
-        """Return normalized and rotated keys (R, G, K)."""
         k = k if self.key_norm is None else self.key_norm(k)
         return k if rotate is None else rotate(k)
 
     def cache_context(self, layer: int, memory: Tensor, cache: CrossAttentionCache) -> None:
-        """Compute and cache the keys and values of a context."""
         assert self.context is not None
         parts = self.context(pad_rows(memory))[: len(memory)].view(len(memory), -1, self.width)  # (M, 2 G, K)
         cache.put(layer, self.key(parts[:, : self.groups], None), parts[:, self.groups :])

@@ -1,7 +1,5 @@
 """Text generation from prompts, at once or token by token."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

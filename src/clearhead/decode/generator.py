@@ -82,7 +82,6 @@ class TextGenerator:
 
     @property
     def device(self) -> torch.device:
-        """The device of the model."""
         return next(iter(self.model.parameters())).device
 
     @property
@@ -170,5 +169,4 @@ class TextGenerator:
 
     @property
     def is_captured(self) -> bool:
-        """Whether attention of the model is being captured."""
         return is_captured(self.model)

@@ -1,7 +1,5 @@
 """Logits processing: applies a model's generation constraints to next-token scores. Forbidden tokens score -inf."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Results of translation and text generation."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from torch import Tensor

@@ -3,8 +3,6 @@
 A random token depends on a request's own seed and on how many tokens it has, never on the rest of the batch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -55,7 +53,6 @@ class Sampler:
         ]
 
     def keep(self, places: np.ndarray) -> None:
-        """Keep only the requests at these places, in this order."""
         self._temperature, self._top_k, self._top_p = (x[places] for x in (self._temperature, self._top_k, self._top_p))
         self._random = [self._random[place] for place in places.tolist()]
 

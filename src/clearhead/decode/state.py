@@ -125,7 +125,6 @@ class TransformerState:
         self._slots.join(other._slots)
 
     def _step_modules(self, x: Tensor, places: Tensor) -> Tensor:
-        """Run the decoder's own blocks."""
         stack, slots = self._decoder, self._slots
         context = BlockContext(
             Layout.uniform(slots.num_sequences, slots.width, x.device),
@@ -175,7 +174,6 @@ class TransformerState:
         return fused.logits(x)[:rows]
 
     def _read(self, ids: Tensor, layout: Layout) -> None:
-        """Prefill: read the prompts in one pass."""
         self._decoder(ids, self._slots.extend(layout), cache=self._slots)
 
     @property
@@ -196,7 +194,6 @@ class TransformerState:
         return table + self._decoder.bias()(*self._positions()).to(table.dtype)  # (B, H, W, S)
 
     def _near(self, table: Tensor) -> Tensor:
-        """Return the attention bias of sliding-window layers."""
         assert self._decoder.local is not None
         far = ~self._decoder.local.mask.allows(*self._positions()).unsqueeze(1)  # (B, 1, 1, S)
         return table.masked_fill(far, float("-inf"))
@@ -249,7 +246,6 @@ class RecurrentState:
         self._rows = Layout.uniform(len(self._states[0]), 1, self._states[0].device)
 
     def _read(self, ids: Tensor, layout: Layout) -> None:
-        """Read the prompts, one token of each at a time."""
         for at in range(layout.max_len):
             rows = (layout.lengths > at).nonzero().flatten()
             some = tuple(s.index_select(0, rows) for s in self._states)

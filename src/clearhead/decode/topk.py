@@ -4,8 +4,6 @@ Scores are read once, a few rows at a time, so that they stay in the CPU cache: 
 maxima of chunks of tokens. The best tokens are in the chunks with the highest maxima, so only those are sorted.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Translation of texts in batches of similar length."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """Compares an exported encoder with the original: outputs and speed."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -84,7 +82,6 @@ def _difference(actual: dict[str, Tensor], expected: dict[str, Tensor]) -> float
 
 
 def _split(ids: Tensor, layout: Layout, segments: Tensor | None) -> list[Batch]:
-    """Splits a batch into one batch per sequence."""
     parts = [None] * layout.num_sequences if segments is None else layout.split(segments)
     return [
         (part, Layout.from_lengths([len(part)]), segment)

@@ -4,8 +4,6 @@ Weights are copied from the modules into CTranslate2's model specification. The 
 the engine reads and writes tokens.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +105,6 @@ class _SpecWriter:
         return spec
 
     def _options(self, stack: TransformerStack) -> dict[str, Any]:
-        """Returns the specification's options for a stack; refuses unsupported layers."""
         first = stack.blocks[0]
         assert isinstance(first, Block)
         embedding = stack.embedding

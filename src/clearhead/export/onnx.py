@@ -4,8 +4,6 @@
 tokenizer and `config.json`, as `transformers` and its tools expect.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import warnings
@@ -83,7 +81,6 @@ def open_onnx(loaded: LoadedModel, folder: str | Path) -> Run:
 
 
 def inputs(loaded: LoadedModel) -> tuple[str, ...]:
-    """Returns the input names of the graph."""
     names = ("input_ids", "attention_mask")
     return (*names, "token_type_ids") if loaded.has_segments else names
 
@@ -124,7 +121,6 @@ def _quantize(program: Any, target: Path) -> None:
 
 @contextmanager
 def _no_warnings() -> Generator[None]:
-    """Silences warnings of the exporters, which users cannot act on."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -5,8 +5,6 @@ a text does not depend on its batch, with padding on either side. Attention runs
 with dynamic sizes.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -58,7 +56,6 @@ class PaddedEncoder(nn.Module):
         )
 
     def _outputs(self, x: Tensor, mask: Tensor) -> tuple[Tensor, ...]:
-        """Returns the outputs: (B T, …) per token, (B, …) per text."""
         head, sentence = self.head, self.spec.sentence
         if sentence is not None:
             return x, sentence_embedding(PADDED_POOLINGS[sentence.pool](x, mask), sentence)

@@ -1,7 +1,5 @@
 """Exports an encoder with int8 blocks, in torchao's format, which clearhead and `transformers` open."""
 
-from __future__ import annotations
-
 import logging
 import warnings
 from collections.abc import Mapping
@@ -66,7 +64,6 @@ class _TorchaoQuantizer:
         return holder.get_parameter("0.weight").data
 
     def config(self) -> dict[str, Any]:
-        """Returns the quantization config in the format of `transformers`."""
         return {"quant_method": "torchao", "quant_type": {"default": self._dict(self._scheme)}}
 
 

@@ -17,28 +17,8 @@ from clearhead.files.safe import MissingFile, parse_json, read_bytes, read_confi
 from clearhead.files.tensors import TensorInfo, read_header, weight_files, weight_headers
 
 __all__ = [
-    "MANIFEST",
-    "MARKER",
-    "FileEntry",
-    "IntegrityError",
-    "Manifest",
-    "MissingFile",
-    "TensorInfo",
-    "is_marked",
-    "new_folder",
-    "parse_json",
-    "read_bytes",
-    "read_config",
-    "read_header",
-    "read_json",
-    "read_manifest",
-    "safe_join",
-    "sha256",
-    "stale_temporaries",
-    "verify",
-    "verify_if_marked",
-    "weight_files",
-    "weight_headers",
-    "write_atomic",
+    "MANIFEST", "MARKER", "FileEntry", "IntegrityError", "Manifest", "MissingFile", "TensorInfo", "is_marked",
+    "new_folder", "parse_json", "read_bytes", "read_config", "read_header", "read_json", "read_manifest", "safe_join",
+    "sha256", "stale_temporaries", "verify", "verify_if_marked", "weight_files", "weight_headers", "write_atomic",
     "write_manifest",
-]
+]  # fmt: skip

@@ -1,7 +1,5 @@
 """Atomic writes of files and folders: after a crash, either the old content or the new is there."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import re

@@ -3,8 +3,6 @@
 The hashes are not signed: they detect damage, not forgery.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -3,8 +3,6 @@
 The checks do not protect against changes to the folder while it is read.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -143,6 +141,5 @@ def _finite(text: str) -> float:
 
 
 def sha256(path: str | Path) -> str:
-    """Returns the SHA-256 of a file, read as a stream."""
     with Path(path).open("rb", buffering=0) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

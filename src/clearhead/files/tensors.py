@@ -5,8 +5,6 @@ https://huggingface.co/docs/safetensors. A checked header guarantees that every 
 size of its shape, and overlaps no other tensor.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Describes a model folder from its config, headers and manifest; weights are read only for hashing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -70,7 +70,6 @@ class LoadedModel:
 
     @property
     def has_segments(self) -> bool:
-        """Whether the model has segment embeddings."""
         return getattr(self.config.stack, "num_segments", 0) > 0
 
 
@@ -192,7 +191,6 @@ def _check_ids(raw: Raw) -> None:
 
 
 def read_model_config(family: Family, raw: Raw, architecture: str, labels: Iterable[str] | None = None) -> ModelConfig:
-    """Reads a model config by its family; invalid values raise ValueError."""
     _check_ids(raw)
     try:
         return family.read(raw, architecture, labels=labels)

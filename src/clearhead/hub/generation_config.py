@@ -3,8 +3,6 @@
 Settings have the meaning they have in `transformers`. A folder without the file has them in `config.json`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

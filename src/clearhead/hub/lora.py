@@ -4,8 +4,6 @@ The update is a parametrization of the weight, so every kernel and every `look` 
 merged into the weight, or saved as an adapter folder that PEFT opens.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import dataclass
@@ -75,7 +73,6 @@ def attach(model: Model, config: LoraConfig) -> None:
 
 
 def merge(model: Model) -> None:
-    """Merges the updates into the weights."""
     for module in model.modules():
         if parametrize.is_parametrized(module, "weight"):
             parametrize.remove_parametrizations(module, "weight")

@@ -4,8 +4,6 @@ A `Family` maps config keys (`config`), tensor names (`weights`) and architectur
 `ModelConfig`; writing gives the Hugging Face config back, with unknown keys unchanged.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -33,13 +31,11 @@ class ConfigKey:
     write: Callable[[Any], Any] = lambda value: value
 
     def of(self, raw: Raw) -> Any:
-        """Reads the setting."""
         names = (self.names,) if isinstance(self.names, str) else self.names
         value = next((raw[n] for n in names if raw.get(n) is not None), None)
         return self.default if value is None else self.read(value)
 
     def to(self, value: Any, raw: Raw) -> dict[str, Any]:
-        """Returns the key with the written value."""
         name = self.names if isinstance(self.names, str) else self.names[0]
         return {name: None if value is None else self.write(value)}
 
@@ -65,19 +61,16 @@ class TensorMap:
     requires: str | None = None  # applies only if the model has this parameter too
 
     def read(self, tensor: Tensor, shapes: list[torch.Size]) -> list[Tensor]:
-        """Converts a Hugging Face tensor to parameters of these shapes."""
         tensor = tensor.squeeze(0) if self.row else tensor.T if self.transposed else tensor
         if len(self.names) == 1:
             return [tensor]
         return list(tensor.split([shape[0] for shape in shapes]))
 
     def write(self, tensors: list[Tensor]) -> Tensor:
-        """Converts parameters to the Hugging Face tensor."""
         tensor = tensors[0] if len(tensors) == 1 else torch.cat(tensors)
         return (tensor.unsqueeze(0) if self.row else tensor.T if self.transposed else tensor).contiguous()
 
     def shape(self, shapes: list[torch.Size]) -> tuple[int, ...]:
-        """Returns the shape of the Hugging Face tensor for parameters of these shapes."""
         full = (sum(shape[0] for shape in shapes), *shapes[0][1:])
         return (1, *full) if self.row else full[::-1] if self.transposed else full
 
@@ -182,11 +175,9 @@ class Family:
         return self.stacks == ("encoder",) and "vocab_size" in self.config
 
     def head(self, architecture: str) -> HeadMapping:
-        """Returns the head mapping of an architecture."""
         return POOLED_HEAD if architecture == POOLED else self.heads[architecture]
 
     def architecture_of(self, config: ModelConfig) -> str:
-        """Returns the architecture of a model configuration."""
         stacks = tuple(stack for stack in ("encoder", "decoder") if getattr(config, stack) is not None)
         kind = None if config.head is None else config.head.kind
         for name, head in self.heads.items():
@@ -291,7 +282,6 @@ class Family:
 
 
 def read_labels(raw: Raw) -> tuple[str, ...]:
-    """Returns the label names of a config, in the order of their ids."""
     names = raw.get("id2label")
     if not isinstance(names, dict) or not names:
         count = raw.get("num_labels", raw.get("_num_labels", 2))

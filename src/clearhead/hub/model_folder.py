@@ -37,12 +37,10 @@ class ModelFolder:
 
     @cached_property
     def headers(self) -> dict[str, dict[str, TensorInfo]]:
-        """The weight files with the name, shape and dtype of each tensor."""
         return weight_headers(self.path)
 
     @cached_property
     def tokenizer(self) -> Tokenizer | None:
-        """The tokenizer, or None if the folder has no tokenizer file."""
         return tokenizer_of(self.path)
 
 
@@ -64,7 +62,6 @@ _TOKENIZER_EXTRAS = ("merges.txt", "tokenizer_config.json", "special_tokens_map.
 
 
 def tokenizer_of(folder: Path) -> Tokenizer | None:
-    """Returns the tokenizer of a folder, or None if it has no tokenizer file."""
     if not any(os.path.lexists(folder / name) for name in _TOKENIZER_FILES):
         return None
     for name in (*_TOKENIZER_FILES, *_TOKENIZER_EXTRAS):

@@ -4,8 +4,6 @@ Opening a pickle can run code. This is the only place in clearhead that opens on
 in a separate process that ends when the weights are written.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal
@@ -155,7 +153,6 @@ def child() -> None:
 
 
 def _read(name: str, path: Path) -> dict[str, Tensor]:
-    """Reads the tensors of one pickle."""
     try:
         with path.open("rb") as file:
             zipped = file.read(4) == b"PK\3\4"

@@ -1,7 +1,5 @@
 """Resolves a model name to a local folder: in an installed package, or through the Hugging Face hub cache."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from pathlib import Path

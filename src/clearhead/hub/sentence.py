@@ -1,7 +1,5 @@
 """Sentence embedding settings of a folder, in the format of sentence-transformers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

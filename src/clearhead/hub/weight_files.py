@@ -3,8 +3,6 @@
 Large models are written as several files (shards) with an index.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import defaultdict
@@ -63,7 +61,6 @@ class WeightReader:
         self.is_int8 = any(old.endswith("._weight_qdata") for old, _ in self.files.values())
 
     def read(self, name: str) -> Tensor:
-        """Reads a tensor by its current name."""
         old, file = self.files[name]
         with safe_open(safe_join(self.folder, file), "pt") as opened:
             return opened.get_tensor(old)

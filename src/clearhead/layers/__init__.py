@@ -18,22 +18,7 @@ from clearhead.layers.positions import (
 from clearhead.layers.recurrent import Recurrent
 
 __all__ = [
-    "ACTIVATIONS",
-    "NORMS",
-    "POOLINGS",
-    "ALiBi",
-    "Block",
-    "BlockContext",
-    "Embedding",
-    "FeedForward",
-    "GatedFeedForward",
-    "LearnedPositions",
-    "Recurrent",
-    "RopeScaling",
-    "Rotary",
-    "Rotation",
-    "SinusoidalPositions",
-    "T5Relative",
-    "linear_cross_entropy",
-    "make_norm",
-]
+    "ACTIVATIONS", "NORMS", "POOLINGS", "ALiBi", "Block", "BlockContext", "Embedding", "FeedForward",
+    "GatedFeedForward", "LearnedPositions", "Recurrent", "RopeScaling", "Rotary", "Rotation", "SinusoidalPositions",
+    "T5Relative", "linear_cross_entropy", "make_norm",
+]  # fmt: skip

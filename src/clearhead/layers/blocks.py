@@ -1,7 +1,5 @@
 """Transformer blocks: attention and feed-forward, each with a residual connection and a norm (Vaswani et al. 2017)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Dropout (Srivastava et al. 2014): in training, zeroes each value with probability p and scales the rest up."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """Embeddings: token ids to vectors, plus positions and segments if the model has them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Position-wise feed-forward layers (Vaswani et al. 2017, section 3.3)."""
 
-from __future__ import annotations
-
 from torch import Tensor, nn
 
 from clearhead.attention.fused_linear import ACTIVATIONS, linear

@@ -57,7 +57,6 @@ class Int8Linear(nn.Module):
 
 
 def is_int8(model: nn.Module) -> bool:
-    """Returns whether the model has int8 layers."""
     return any(isinstance(module, Int8Linear) for module in model.modules())
 
 

@@ -1,7 +1,5 @@
 """Cross-entropy over a vocabulary, summed over tokens, without materializing all logits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import repeat
 from typing import Any

@@ -1,7 +1,5 @@
 """Normalization layers: layer norm and RMS norm."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from torch import nn

@@ -1,7 +1,5 @@
 """Pooling: one vector per sequence from its token vectors. An empty sequence gives zeros."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch
@@ -11,12 +9,10 @@ from clearhead.attention import Layout
 
 
 def first(x: Tensor, layout: Layout) -> Tensor:
-    """Returns the first token of each sequence, (B, D)."""
     return _select(x, layout, layout.offsets[:-1])
 
 
 def last(x: Tensor, layout: Layout) -> Tensor:
-    """Returns the last token of each sequence, (B, D)."""
     return _select(x, layout, layout.offsets[1:] - 1)
 
 
@@ -37,19 +33,16 @@ def _select(x: Tensor, layout: Layout, rows: Tensor) -> Tensor:
 
 
 def mean(x: Tensor, layout: Layout) -> Tensor:
-    """Returns the mean of each sequence's tokens, (B, D)."""
     total = x.new_zeros(layout.num_sequences, x.shape[1], dtype=torch.promote_types(x.dtype, torch.float32))
     total = total.index_add(0, layout.sequence_ids, x.to(total.dtype))
     return (total / layout.lengths.clamp_min(1).unsqueeze(1)).to(x.dtype)
 
 
 def max_pool(x: Tensor, layout: Layout) -> Tensor:
-    """Returns the maximum over each sequence's tokens, (B, D)."""
     return _extreme(x, layout, "amax")
 
 
 def min_pool(x: Tensor, layout: Layout) -> Tensor:
-    """Returns the minimum over each sequence's tokens, (B, D)."""
     return _extreme(x, layout, "amin")
 
 

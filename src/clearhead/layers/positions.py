@@ -52,7 +52,6 @@ class SinusoidalPositions(nn.Module):
         self.register_buffer("table", table.float(), persistent=False)
 
     def forward(self, layout: Layout) -> Tensor:
-        """Returns the positions of a layout, (N, D)."""
         _check(layout, self.table.shape[0], "sinusoidal")
         return F.embedding(layout.positions, self.table)
 
@@ -67,7 +66,6 @@ class LearnedPositions(nn.Module):
         nn.init.normal_(self.table.weight, std=0.02)
 
     def forward(self, layout: Layout) -> Tensor:
-        """Returns the positions of a layout, (N, D)."""
         _check(layout, self.max_len, "learned")
         return self.table(layout.positions + self.offset)
 
@@ -122,7 +120,6 @@ class Rotary(nn.Module):
         return Rotation(angles.cos().float(), angles.sin().float(), self.interleaved)
 
     def check(self, layout: Layout) -> None:
-        """Raises ValueError if a position exceeds max_len."""
         _check(layout, self.max_len, "rotary")
 
 
@@ -162,7 +159,6 @@ class ALiBi(nn.Module):
         self.register_buffer("slopes", -torch.tensor(slopes, device="cpu"), persistent=False)
 
     def forward(self) -> RelativeBias:
-        """Returns the attention bias."""
         return RelativeBias(self.slopes.new_zeros(len(self.slopes), 1), self.slopes)
 
 
@@ -183,7 +179,6 @@ class T5Relative(nn.Module):
         self.register_buffer("slopes", torch.zeros(num_heads, device="cpu"), persistent=False)
 
     def forward(self) -> RelativeBias:
-        """Returns the attention bias."""
         return RelativeBias(self.table(self.buckets).T, self.slopes)  # (H, 2 max_distance + 1)
 
 

@@ -13,19 +13,7 @@ from clearhead.models.transformer import (
 )
 
 __all__ = [
-    "PRESETS",
-    "HeadConfig",
-    "Model",
-    "ModelConfig",
-    "RecurrentConfig",
-    "RecurrentDecoder",
-    "RecurrentEncoder",
-    "SlidingWindow",
-    "TransformerConfig",
-    "TransformerStack",
-    "build",
-    "build_decoder",
-    "build_encoder",
-    "build_encoder_decoder",
-    "build_head",
-]
+    "PRESETS", "HeadConfig", "Model", "ModelConfig", "RecurrentConfig", "RecurrentDecoder", "RecurrentEncoder",
+    "SlidingWindow", "TransformerConfig", "TransformerStack", "build", "build_decoder", "build_encoder",
+    "build_encoder_decoder", "build_head",
+]  # fmt: skip

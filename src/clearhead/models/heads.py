@@ -1,7 +1,5 @@
 """Heads: map hidden states (N, D) and their layout to task outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -93,7 +91,6 @@ class SequenceHead(nn.Module):
         return self.answer(self.pool(x, layout))
 
     def answer(self, x: Tensor) -> Tensor:
-        """Returns the logits of pooled vectors (B, D)."""
         x = x if self.pooler is None else torch.tanh(self.pooler(x))
         x = x if self.inner is None else self.inner(self.dropout(x))
         return x if self.output is None else self.output(self.dropout(x))
@@ -135,7 +132,6 @@ class PretrainingHead(nn.Module):
         return self.words(x, layout), self.answer(POOLINGS["first"](x, layout))
 
     def answer(self, x: Tensor) -> Tensor:
-        """Returns the next-sentence logits of pooled vectors (B, D)."""
         return self.nsp(self.dropout(torch.tanh(self.pooler(x))))
 
 

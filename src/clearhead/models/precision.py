@@ -1,7 +1,5 @@
 """Devices and dtypes: selection by name and hardware support."""
 
-from __future__ import annotations
-
 from contextlib import AbstractContextManager, nullcontext
 
 import torch

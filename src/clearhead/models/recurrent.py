@@ -61,12 +61,10 @@ class RecurrentConfig:
 
     @property
     def max_positions(self) -> None:
-        """The maximum length of a sequence: unlimited."""
         return
 
     @property
     def encoded_width(self) -> int:
-        """The width of an encoder's output."""
         return self.hidden_size * (2 if self.bidirectional else 1)
 
 
@@ -265,7 +263,6 @@ class CrossAttention(nn.Module):
         self.output = nn.Linear(memory_width + hidden_size, width)  # of context and state, concatenated
 
     def query(self, states: Tensor) -> Tensor:
-        """Returns the queries of states (N, D), (N, 1, K)."""
         q = states.unsqueeze(1)
         return self.core.score.prepare(q, q.new_zeros(0, 1, self.memory_width))[0]
 
@@ -285,7 +282,6 @@ class CrossAttention(nn.Module):
         return self.core.score.prepare(memory.new_zeros(0, 1, self.core.score.query.shape[1]), memory)[1], memory
 
     def forward(self, q: Tensor, keys: Tensor, values: Tensor, layout: Layout, memory_layout: Layout) -> Tensor:
-        """Returns the context of each query, (N, D')."""
         dtype = torch.get_autocast_dtype(q.device.type) if torch.is_autocast_enabled(q.device.type) else q.dtype
         q, keys, values = q.to(dtype), keys.to(dtype), values.to(dtype)
         return self.core(AttentionInputs(q, keys, values, layout, memory_layout, Full(), self.core.score)).squeeze(1)

@@ -5,8 +5,6 @@ itself. Ragged batches have a new number of tokens each time; rounded up, nearly
 padding rows are sequences of zeros of their own, which attend to no other sequence; they are cut off at the end.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch

@@ -51,7 +51,6 @@ class SlidingWindow(nn.Module):
         self.rotary = rotary
 
     def forward(self, context: BlockContext) -> BlockContext:
-        """Returns the context for a sliding-window layer."""
         mask = self.mask if context.mask is None else context.mask & self.mask
         rotate = context.rotate if self.rotary is None else self.rotary(context.layout.positions)
         return replace(context, mask=mask, rotate=rotate)
@@ -99,17 +98,11 @@ class TransformerStack(nn.Module):
         """Maps token ids (N,), or images, to hidden states (N, D); `mask` replaces the stack's own."""
         embedded = self.embedding(ids, layout) if segments is None else self.embedding(ids, layout, segments)
         context = BlockContext(
-            layout,
-            mask=mask,
-            memory=memory,
-            memory_layout=memory_layout,
-            cache=cache,
-            memory_cache=memory_cache,
+            layout, mask=mask, memory=memory, memory_layout=memory_layout, cache=cache, memory_cache=memory_cache
         )
         return self.transform(embedded, context)
 
     def transform(self, x: Tensor, context: BlockContext) -> Tensor:
-        """Maps embedded tokens (N, D) to hidden states (N, D)."""
         if self.rotary is not None:
             self.rotary.check(context.layout)
         num_rows = len(x)

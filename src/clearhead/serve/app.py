@@ -1,7 +1,5 @@
 """The application: every task behind one HTTP API. Routes validate and format; the engine computes."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Attention of a request: exact weights as JSON, and an interactive page that is kept for a while."""
 
-from __future__ import annotations
-
 import secrets
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -69,7 +67,6 @@ class AttentionPages:
         return {"model": model.name, "answer": answer, "page": f"/see/{name}/", "layers": layers, "weights": weights}
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Serves the pages as an ASGI application."""
         root = scope.get("root_path", "")
         name, slash, rest = scope["path"].removeprefix(root).lstrip("/").partition("/")
         page = self._pages.get(name)

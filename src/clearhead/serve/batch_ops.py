@@ -1,7 +1,5 @@
 """Batch operations: what the engine runs for one batch of each kind of work, with the code that evaluates models."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Continuous batching: one growing batch of sequences per model; new requests join between two decoding steps."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -128,7 +126,6 @@ class ContinuousBatch:
         return len(step.tokens)
 
     def drop(self, sequences: Sequence[int]) -> list[WorkItem]:
-        """Removes these sequences and returns their items."""
         with torch.inference_mode():
             self._decoder.drop(sequences)
         return [self._remove(sequence) for sequence in sequences]
@@ -139,5 +136,4 @@ class ContinuousBatch:
         return item
 
     def items(self) -> list[WorkItem]:
-        """Returns the items of all sequences."""
         return [item for item, _, _ in self._sequences.values()]

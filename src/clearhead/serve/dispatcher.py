@@ -1,7 +1,5 @@
 """The dispatcher: passes requests from the event loop to the engine's thread, and results back."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,12 +33,10 @@ class Dispatcher:
         self._tokenizers = ThreadPoolExecutor(TOKENIZER_THREADS, "clearhead-tokenizer")
 
     async def tokenize(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Runs a function that tokenizes in one of the tokenizer threads."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._tokenizers, lambda: function(*args, **kwargs))
 
     def close(self) -> None:
-        """Stops the tokenizer threads and the engine."""
         self._tokenizers.shutdown()
         self.engine.close()
 

@@ -5,8 +5,6 @@ length share it. Between two batches every sequence that is being generated gets
 touches a model, so a request never sees it half changed.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 import time
@@ -133,12 +131,10 @@ class Engine:
 
     @property
     def metrics(self) -> ServerMetrics:
-        """The metrics that the engine updates."""
         return self._metrics
 
     @property
     def is_alive(self) -> bool:
-        """Whether the engine's thread runs."""
         return self._thread.is_alive()
 
     def close(self) -> None:
@@ -159,7 +155,6 @@ class Engine:
             self._decode_step(model)
 
     def _generating_models(self) -> list[ServedModel]:
-        """Returns the models with queued or running generation requests."""
         with self._changed:
             queued = [key.model for key in self._queues if key.work == GENERATE]
         return list(dict.fromkeys([*queued, *(model for model, batch in self._batches.items() if len(batch))]))
@@ -187,7 +182,6 @@ class Engine:
         return True
 
     def _run_next_batch(self) -> None:
-        """Runs one batch of the next queue."""
         with self._changed:
             key = next((key for key in self._queues if key.work != GENERATE), None)
             if key is None:

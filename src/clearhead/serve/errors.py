@@ -1,7 +1,5 @@
 """Errors of the API: HTTP status, machine-readable code, and a message that says what is wrong and how to fix it."""
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 
@@ -26,7 +24,6 @@ class ApiError(HTTPException):
 
 
 def bad_request(message: str, param: str | None = None) -> ApiError:
-    """Returns a 422: the request cannot be processed as given."""
     return ApiError(422, "invalid", message, param=param)
 
 
@@ -36,13 +33,11 @@ def overloaded(message: str, seconds: float) -> ApiError:
 
 
 def deadline_exceeded(seconds: float) -> ApiError:
-    """Returns a 503: the deadline passed before the result was complete."""
     message = f"the request exceeded its deadline of {seconds:g} s: retry, or send less in one request"
     return ApiError(503, "deadline_exceeded", message, retry_after=1)
 
 
 def shutting_down() -> ApiError:
-    """Returns a 503: the server accepts no new requests."""
     return ApiError(503, "shutting_down", "the server is shutting down: retry", retry_after=1)
 
 

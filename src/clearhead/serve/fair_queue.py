@@ -1,7 +1,5 @@
 """Fair queue: round robin over clients, and over the requests of each client."""
 
-from __future__ import annotations
-
 from collections import OrderedDict, deque
 
 from clearhead.serve.jobs import RequestJob, WorkItem
@@ -20,7 +18,6 @@ class FairQueue:
         return self.count
 
     def put(self, item: WorkItem) -> None:
-        """Appends an item behind the others of its request."""
         if not self.count:
             self.oldest = item.created
         self._clients.setdefault(item.job.client, OrderedDict()).setdefault(item.job, deque()).append(item)

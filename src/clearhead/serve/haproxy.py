@@ -7,8 +7,6 @@ This file is that program: it rewrites the configuration and then executes HAPro
 so that it starts at once.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Jobs: a request, split into work items that are batched with those of other requests."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -33,7 +31,6 @@ class RequestJob:
 
     @property
     def is_late(self) -> bool:
-        """Whether the deadline has passed."""
         return time.monotonic() > self.created + self.deadline_s
 
 

@@ -3,8 +3,6 @@
 A plain ASGI layer around the application, so that it covers every route.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import binascii
@@ -116,7 +114,6 @@ class SecurityMiddleware:
             self._record(scope, status, time.perf_counter() - start)
 
     def _check(self, scope: Any) -> None:
-        """Raises an ApiError if the request is refused."""
         headers = {key: value.decode("latin-1") for key, value in scope["headers"]}
         if self._running > self._config.max_requests:
             self._metrics.refused.labels("running").inc()

@@ -1,7 +1,5 @@
 """The model registry: the served models by name, and the tasks that each supports."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterable, Mapping
@@ -37,7 +35,6 @@ class ModelRegistry:
         self._models = {name: self._load(name, source) for name, source in sources.items()}
 
     def all(self) -> list[ServedModel]:
-        """Returns all models in the order in which they were given."""
         return list(self._models.values())
 
     def find(self, name: str | None, task: str) -> ServedModel:

@@ -1,7 +1,5 @@
 """OpenAI-compatible routes: embeddings, completions and chat completions, with streaming."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import secrets

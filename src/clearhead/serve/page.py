@@ -1,7 +1,5 @@
 """The web pages: / to try every task, /docs as API reference. All files come from the package (built from web/)."""
 
-from __future__ import annotations
-
 from functools import cache
 from importlib import resources
 
@@ -22,7 +20,6 @@ FILES = {
 
 
 def add_page(app: FastAPI) -> None:
-    """Adds the routes of the pages and of /openapi.json."""
     for path, (name, media_type) in FILES.items():
         app.add_api_route(path, _sender(name, media_type), include_in_schema=False)
 
@@ -45,5 +42,4 @@ def _sender(name: str, media_type: str):
 
 @cache
 def asset(name: str) -> str:
-    """Returns the text of a file of the pages."""
     return (resources.files("clearhead.serve") / "asset" / name).read_text(encoding="utf-8")

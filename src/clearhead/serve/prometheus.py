@@ -1,7 +1,5 @@
 """Prometheus metrics: counts, sizes and times; never a user's text."""
 
-from __future__ import annotations
-
 from typing import Any
 
 SECONDS_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -36,7 +34,6 @@ class ServerMetrics:
         self.generated = Counter("clearhead_generated_tokens", "Generated tokens.", ["model"], **to)
 
     def text(self) -> tuple[bytes, str]:
-        """Returns all metrics in Prometheus' text format, and its content type."""
         from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
         return generate_latest(self._registry), CONTENT_TYPE_LATEST

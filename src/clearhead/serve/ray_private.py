@@ -3,8 +3,6 @@
 tests/serve/test_adapters.py names what changed when a new version of Ray breaks it.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import subprocess

@@ -4,8 +4,6 @@ Ray reads most of its settings from the environment when it is imported, so it i
 on loopback and requires a token; a cluster that is joined must require a token too.
 """
 
-from __future__ import annotations
-
 import atexit
 import importlib.util
 import ipaddress
@@ -63,7 +61,6 @@ class RunningService:
 
 
 def parse_count(text: str) -> tuple[int, int]:
-    """Parses a number of replicas, N or MIN-MAX."""
     match = re.fullmatch(r"(\d+)(?:-(\d+))?", text.strip())
     minimum, maximum = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
     if not 1 <= minimum <= maximum <= MAX_REPLICAS:

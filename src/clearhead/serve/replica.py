@@ -1,7 +1,5 @@
 """A replica: the same application as in a single process, inside a Ray actor, with a health check."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import time

@@ -34,10 +34,7 @@ Float = Annotated[float, Field(allow_inf_nan=False)]
 Seed = Annotated[int, Field(ge=0, le=2**63 - 1)] | None
 End = Annotated[str, Field(min_length=1, max_length=200)]
 Stop = Annotated[list[End], Field(max_length=8)]
-Stops = Annotated[
-    Annotated[End, Tag("one")] | Annotated[Stop, Tag("many")],
-    ONE_OR_MANY,
-]
+Stops = Annotated[Annotated[End, Tag("one")] | Annotated[Stop, Tag("many")], ONE_OR_MANY]
 
 
 def as_list(given: str | list[str]) -> list[str]:

@@ -1,7 +1,5 @@
 """The server: uvicorn with timeouts, JSON logs and a graceful shutdown."""
 
-from __future__ import annotations
-
 import ipaddress
 import json
 import logging
@@ -75,7 +73,6 @@ class Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
     def serve_here(self) -> None:
-        """Serves until a signal ends it."""
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         self.run([self.socket])
 

@@ -1,7 +1,5 @@
 """Responses: JSON, and server-sent events for streams."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import orjson
@@ -23,7 +21,6 @@ class OrjsonResponse(JSONResponse):
     """JSON by orjson, tensors as lists. FastAPI documents the response of a route only for a JSONResponse."""
 
     def render(self, content: Any) -> bytes:
-        """Returns the encoded body."""
         return orjson.dumps(content, default=_to_array, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
@@ -34,5 +31,4 @@ def _to_array(value: Any) -> Any:
 
 
 def sse_event(event: Any) -> bytes:
-    """Returns one server-sent event with JSON data."""
     return b"data: " + orjson.dumps(event) + b"\n\n"

@@ -1,7 +1,5 @@
 """Token counts of a request's values, by the model's own tokenizer: the unit of the queue and of a batch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

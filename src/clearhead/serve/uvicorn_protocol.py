@@ -3,8 +3,6 @@
 tests/serve/test_adapters.py names what changed when a new version of uvicorn breaks it.
 """
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Written dates and ISO 8601: a synthetic translation task that small models learn in a minute."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clearhead.pipeline import Pipeline, load
 from clearhead.studies.dates import MAX_DATES, DatePair, pairs, split, write_pairs
-from clearhead.studies.training import OnProgress, no_progress, train_recipe
+from clearhead.studies.training import OnProgress, no_progress, scratch_settings, train_recipe
 from clearhead.train import Recipe, make_recipe
 from clearhead.viz import Curve, Heatmap, Panel, draw_curves, draw_heatmaps
 
@@ -23,7 +23,6 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 FOLDERS = {"GRU, no attention": "gru_plain", "GRU, additive attention": "gru", "Transformer": "transformer"}
 ALIGNED = {"Transformer": "Transformer, mean of all heads and layers"}
-LEARNING_RATES = {"gru": 4e-3, "transformer": 4e-3}
 COLUMNS = {"source": "source", "target": "target"}
 MAX_ANSWER_TOKENS = 6 * MAX_DATES + 2  # enough for every date, and a limit where a model does not stop
 STEPS_PER_SECOND = 700 / 150  # of each model, on two idle cores
@@ -63,30 +62,21 @@ class DemoResult:
 
 
 def recipes(steps: int, seed: int) -> dict[str, Recipe]:
-    """Return one recipe per model; they differ in the model and its learning rate only."""
-
-    def recipe(model: Mapping[str, Any]) -> Recipe:
-        return make_recipe(
+    """Return one recipe per model; they differ in the model only."""
+    train = scratch_settings(steps, 2048, {"lr": 4e-3}, {"kind": "linear", "final": 0.02}, dtype="float32")
+    return {
+        label: make_recipe(
             {
                 "task": "translate",
                 "seed": seed,
                 "data": {name: {"file": f"{name}.tsv", **COLUMNS} for name in ("train", "valid")},
                 "tokenizer": {"kind": "wordpiece", "vocab_size": 500},
                 "model": {**model, "dropout": 0.0},
-                "train": {
-                    "steps": steps,
-                    "batch_tokens": 2048,
-                    "dtype": "float32",
-                    "optimizer": {"lr": LEARNING_RATES[model["kind"]]},
-                    "schedule": {"kind": "linear", "warmup": max(1, steps // 10), "final": 0.02},
-                    "evaluate_every": steps,
-                    "save_every": steps,
-                    "keep": 1,
-                },
+                "train": train,
             }
         )
-
-    return {label: recipe(model) for label, model in MODELS.items()}
+        for label, model in MODELS.items()
+    }
 
 
 def measure(

@@ -18,7 +18,7 @@ from clearhead.data.squad import squad_rows
 from clearhead.files import write_atomic
 from clearhead.studies.labels_needed import MINILM
 from clearhead.studies.study_results import MeanInterval, interval_curve, mean_interval
-from clearhead.studies.training import OnProgress, finetune_settings, no_progress, train_recipe
+from clearhead.studies.training import OnProgress, finetune_settings, no_progress, scratch_settings, train_recipe
 from clearhead.train import make_recipe
 from clearhead.train.tracking import read_log
 from clearhead.viz import Curve, Panel, draw_curves
@@ -157,21 +157,14 @@ def _pretrain(
 ) -> MaskedLMScores:  # fmt: skip
     """Train masked language modelling on one half; with a frozen body only the new head is trained."""
     every = max(1, steps // 6)
+    optimizer = {"lr": 3e-4, "betas": [0.9, 0.98], "eps": 1e-6, "weight_decay": 0.01}
     recipe = make_recipe(
         {
             "task": "masked_lm",
             "seed": seed,
             "data": {"train": {"text": "read.json"}, "valid": {"text": "held-out.json"}, "max_len": max_len},
             "model": model,
-            "train": {
-                "steps": steps,
-                "batch_tokens": batch_tokens,
-                "optimizer": {"lr": 3e-4, "betas": [0.9, 0.98], "eps": 1e-6, "weight_decay": 0.01},
-                "schedule": {"kind": "linear", "warmup": max(1, steps // 10)},
-                "evaluate_every": every,
-                "save_every": steps,
-                "keep": 1,
-            },
+            "train": scratch_settings(steps, batch_tokens, optimizer, {"kind": "linear"}, evaluate_every=every),
         }
     )
     run, _ = train_recipe(f"masked language modelling, {label}", recipe, folder, folder / _slug(label), on_progress)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from clearhead.models import Model
 from clearhead.pipeline import load
-from clearhead.studies.training import OnProgress, StudyCorpus, no_progress, train_recipe
+from clearhead.studies.training import OnProgress, StudyCorpus, no_progress, scratch_settings, train_recipe
 from clearhead.tasks import Batch
 from clearhead.train import Recipe, make_recipe
 from clearhead.train.distributed import Distributed
@@ -65,16 +65,9 @@ def recipes(corpus: StudyCorpus, steps: int, seed: int, width: int = 128, reach:
                 "data": {"train": corpus.part, "validation_rows": corpus.validation_rows, "max_len": reach + POSITIONS},
                 "tokenizer": {"vocab_size": 257},  # bytes: one token per character
                 "model": {**model, "dropout": 0.0},
-                "train": {
-                    "steps": steps,
-                    "batch_tokens": 4096,
-                    "dtype": "float32",
-                    "optimizer": {"lr": 2e-3},
-                    "schedule": {"kind": "linear", "warmup": max(1, steps // 10), "final": 0.05},
-                    "evaluate_every": steps,
-                    "save_every": steps,
-                    "keep": 1,
-                },
+                "train": scratch_settings(
+                    steps, 4096, {"lr": 2e-3}, {"kind": "linear", "final": 0.05}, dtype="float32"
+                ),
             }
         )
         for label, model in models.items()
@@ -147,21 +140,13 @@ def draw(measured: GradientResult) -> Figure:
     ends = [x for flow in measured.flows for x in (*flow.initial, *flow.trained) if x > 0]
     panels = [
         Panel(
-            [Curve(flow.label, distances, values(flow)) for flow in measured.flows],
+            [Curve(flow.label, distances, getattr(flow, values)) for flow in measured.flows],
             "distance k (characters)",
             "mean norm of d loss(t) / d input(t − k)",
             title,
             y_scale="log",
             y_range=(max(min(ends), FLOOR) / 2, 2 * max(ends)),
         )
-        for title, values in (("untrained", _initial), (f"after {measured.steps:,} steps", _trained))
+        for title, values in (("untrained", "initial"), (f"after {measured.steps:,} steps", "trained"))
     ]
     return draw_curves(panels, "Gradient norm by distance", width=5.2, height=4.2)
-
-
-def _initial(flow: GradientFlow) -> tuple[float, ...]:
-    return flow.initial
-
-
-def _trained(flow: GradientFlow) -> tuple[float, ...]:
-    return flow.trained

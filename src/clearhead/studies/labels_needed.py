@@ -14,7 +14,7 @@ import torch
 from clearhead.hub.folder import open_folder, save_folder
 from clearhead.models import build
 from clearhead.studies.study_results import MeanInterval, interval_curve, mean_interval
-from clearhead.studies.training import LabeledRow, OnProgress, finetune, no_progress, train_recipe
+from clearhead.studies.training import LabeledRow, OnProgress, finetune, no_progress, scratch_settings, train_recipe
 from clearhead.train import make_recipe
 from clearhead.train.init_model import initialize
 from clearhead.train.recipe_finetune import START
@@ -56,6 +56,8 @@ def pretrained(
     vocab_size: int = 8000, batch_tokens: int = 4096, seed: int = 1, on_progress: OnProgress = no_progress,
 ) -> Path:  # fmt: skip
     """Pretrain a small BERT (masked language modelling, next-sentence prediction); returns the model folder."""
+    every = max(1, steps // 4)
+    optimizer = {"lr": 5e-4, "betas": [0.9, 0.98], "eps": 1e-6, "weight_decay": 0.01}
     recipe = make_recipe(
         {
             "task": "masked_lm",
@@ -63,15 +65,9 @@ def pretrained(
             "data": {"train": {"text": list(text)}, "validation_rows": 200, "max_len": 128, "pairs": "nsp"},
             "tokenizer": {"vocab_size": vocab_size, "lowercase": True},
             "model": {"family": "bert", "size": size, "dropout": 0.0},
-            "train": {
-                "steps": steps,
-                "batch_tokens": batch_tokens,
-                "optimizer": {"lr": 5e-4, "betas": [0.9, 0.98], "eps": 1e-6, "weight_decay": 0.01},
-                "schedule": {"kind": "linear", "warmup": max(1, steps // 10)},
-                "evaluate_every": max(1, steps // 4),
-                "save_every": max(1, steps // 4),
-                "keep": 1,
-            },
+            "train": scratch_settings(
+                steps, batch_tokens, optimizer, {"kind": "linear"}, evaluate_every=every, save_every=every
+            ),
         }
     )
     return train_recipe("pretraining", recipe, base, folder, on_progress)[0].folder / "model"
@@ -89,7 +85,6 @@ def reinitialized(source: Path, folder: Path, seed: int) -> Path:
 
 
 def sample_rows(rows: Sequence[LabeledRow], count: int, seed: int) -> list[LabeledRow]:
-    """Return `count` rows, sampled with the seed."""
     order = np.random.default_rng([seed, count]).permutation(len(rows))[:count]
     return [rows[i] for i in order]
 
@@ -138,7 +133,6 @@ def _num_parameters(base_model: str) -> int:
 
 
 def draw(measured: LabelsResult) -> Figure:
-    """Plot accuracy against the number of labels."""
     x = [log10(size) for size in measured.sizes]
     curves = [
         interval_curve(f"{run.label}\n{run.parameters / 1e6:.1f} M parameters", x, run.reached)

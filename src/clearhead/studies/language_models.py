@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from clearhead.pipeline import load
-from clearhead.studies.training import OnProgress, StudyCorpus, no_progress, train_recipe
+from clearhead.studies.training import OnProgress, StudyCorpus, no_progress, scratch_settings, train_recipe
 from clearhead.train import Recipe, make_recipe
 from clearhead.train.tracking import read_log
 from clearhead.viz import Curve, Panel, draw_curves
@@ -68,6 +68,7 @@ def recipes(
 ) -> dict[str, Recipe]:
     """Return one recipe per model; they differ in the model only."""
     every = max(1, steps // NUM_EVALUATIONS)
+    optimizer, schedule = {"lr": 2e-3, "weight_decay": 0.01}, {"kind": "cosine", "final": 0.05}
     return {
         label: make_recipe(
             {
@@ -76,16 +77,9 @@ def recipes(
                 "data": {"train": corpus.part, "validation_rows": corpus.validation_rows, "max_len": MAX_LEN},
                 "tokenizer": {"vocab_size": vocab_size},
                 "model": {**model, "dropout": 0.1},
-                "train": {
-                    "steps": steps,
-                    "batch_tokens": batch_tokens,
-                    "dtype": "float32",
-                    "optimizer": {"lr": 2e-3, "weight_decay": 0.01},
-                    "schedule": {"kind": "cosine", "warmup": max(1, steps // 10), "final": 0.05},
-                    "evaluate_every": every,
-                    "save_every": steps,
-                    "keep": 1,
-                },
+                "train": scratch_settings(
+                    steps, batch_tokens, optimizer, schedule, dtype="float32", evaluate_every=every
+                ),
             }
         )
         for label, model in models.items()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from clearhead.studies.training import OnProgress, no_progress, train_recipe
+from clearhead.studies.training import OnProgress, no_progress, scratch_settings, train_recipe
 from clearhead.train import Recipe, make_recipe
 from clearhead.viz import Curve, Panel, draw_curves
 
@@ -112,6 +112,7 @@ def language_model(
     data: dict[str, Any], tokenizer: dict[str, Any], *, width: int, steps: int, batch_tokens: int, seed: int
 ) -> Recipe:
     """Return the recipe of a small language model that is evaluated once, at the end."""
+    optimizer = {"lr": 3e-3 * (64 / width) ** 0.5, "weight_decay": 0.01}
     return make_recipe(
         {
             "task": "language_model",
@@ -122,15 +123,7 @@ def language_model(
                 "width": width, "num_heads": max(1, width // 32), "num_layers": max(1, width // 64),
                 "ffn_dim": 4 * width, "dropout": 0.0,
             },
-            "train": {
-                "steps": steps,
-                "batch_tokens": batch_tokens,
-                "optimizer": {"lr": 3e-3 * (64 / width) ** 0.5, "weight_decay": 0.01},
-                "schedule": {"kind": "cosine", "warmup": max(1, steps // 10), "final": 0.1},
-                "evaluate_every": steps,
-                "save_every": steps,
-                "keep": 1,
-            },
+            "train": scratch_settings(steps, batch_tokens, optimizer, {"kind": "cosine", "final": 0.1}),
         }
     )  # fmt: skip
 
@@ -154,7 +147,6 @@ def fitted(
 
 
 def _predicted(fit: Floats, sizes: Floats, tokens: Floats) -> Floats:
-    """Return the losses predicted by a law."""
     return fit[0] + fit[1] / sizes ** fit[2] + fit[3] / tokens ** fit[4]
 
 

@@ -19,17 +19,8 @@ from clearhead.viz import Curve
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-STUDENT_T = (
-    12.706,
-    4.303,
-    3.182,
-    2.776,
-    2.571,
-    2.447,
-    2.365,
-    2.306,
-    2.262,
-)  # two-sided, 95 %, from 1 degree of freedom
+# two-sided, 95 %, from 1 degree of freedom
+STUDENT_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 
 
 @dataclass(frozen=True)
@@ -67,7 +58,6 @@ class MeanInterval:
 
 
 def mean_interval(scores: Sequence[float]) -> MeanInterval:
-    """Return scores, rounded to two decimals, as a `MeanInterval`."""
     return MeanInterval(tuple(round(score, 2) for score in scores))
 
 
@@ -89,5 +79,4 @@ def record(measured: DataclassInstance, *, command: str, seed: int, seconds: flo
 
 
 def write_record(content: dict[str, Any], path: Path) -> None:
-    """Write a record as JSON."""
     write_atomic(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")

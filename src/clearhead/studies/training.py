@@ -47,7 +47,6 @@ class StudyCorpus:
 
     @property
     def part(self) -> dict[str, str]:
-        """The text as `data.train` of a recipe."""
         return {"text": self.name}
 
 
@@ -76,6 +75,22 @@ def train_recipe(
     progress = train(run, trackers=[lambda step, numbers: on_progress(name, step, steps)], shown=False)
     on_progress(name, steps, steps)
     return run, progress
+
+
+def scratch_settings(
+    steps: int, batch_tokens: int, optimizer: dict[str, Any], schedule: dict[str, Any], **others: Any
+) -> dict[str, Any]:
+    """Return the training settings of a study: a tenth of warmup and, unless `others` differ, one evaluation."""
+    return {
+        "steps": steps,
+        "batch_tokens": batch_tokens,
+        "optimizer": optimizer,
+        "schedule": {"warmup": max(1, steps // 10), **schedule},
+        "evaluate_every": steps,
+        "save_every": steps,
+        "keep": 1,
+        **others,
+    }
 
 
 def finetune_settings(steps: int, lr: float, metric: str) -> dict[str, Any]:

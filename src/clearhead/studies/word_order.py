@@ -157,7 +157,6 @@ def glue(max_rows: int = MAX_TRAIN_ROWS) -> dict[str, tuple[list[LabeledRow], li
 
 
 def squad() -> list[str]:
-    """Return SQuAD's paragraphs, the text of the language model."""
     rows = paragraph_rows("text", locate("squad:train-v1.1.json", Path()))
     return [" ".join(row.values["text"].split()) for row in rows if isinstance(row, Row)]
 

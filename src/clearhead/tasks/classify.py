@@ -1,7 +1,5 @@
 """Text classification: one label, several labels, or a number for a text or a pair of texts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -66,7 +64,6 @@ class Classify(EncoderTask):
 
     @classmethod
     def collect_labels(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
-        """Return the labels of the rows."""
         column = next(name for name in columns if name in COLUMNS)
         return Labels.collect(COLUMNS[column], (row.values[column] for row in rows)).to_dict()
 
@@ -77,7 +74,6 @@ class Classify(EncoderTask):
 
     @classmethod
     def from_model(cls, loaded: LoadedModel) -> Self:
-        """Create the task that a model folder was trained for."""
         names = head_labels(loaded, "sequence", "classify texts", "classify")
         answers = loaded.metadata.get("answers", {})
         kinds: dict[str, LabelKind] = {value: kind for kind, value in PROBLEM_TYPES.items()}
@@ -93,7 +89,6 @@ class Classify(EncoderTask):
 
     @property
     def reader(self) -> WindowTokenizer:
-        """The tokenizer of windows."""
         return WindowTokenizer(self.tokenizer, self.settings.max_len, self.settings.segments and len(self.texts) > 1)
 
     def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:
@@ -122,20 +117,10 @@ class Classify(EncoderTask):
 
     @property
     def column(self) -> str:
-        """The column of its labels."""
         return next(name for name, kind in COLUMNS.items() if kind == self.labels.kind)
 
     def read(self, texts: Sequence[Sequence[str]]) -> InMemoryColumns:
-        """Tokenize columns of texts into windows."""
         return self.reader.read(*texts)
-
-    def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """Return the number of tokens in all windows of each text."""
-        return columns["ids"].lengths(examples)
-
-    def num_targets(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """Return 1 for each text."""
-        return np.ones(len(columns["ids"] if examples is None else examples), dtype=np.int64)
 
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
         """Return the windows of these texts; labels are (n,), multi-label (n, labels)."""
@@ -183,12 +168,10 @@ class Classify(EncoderTask):
         return scores
 
     def input_from(self, values: Mapping[str, Any]) -> TextInput:
-        """Return the text, or the pair of texts, of a row."""
         text, *second = (values[name] for name in self.texts)
         return (text, second[0]) if second else text
 
     def answer(self, loaded: LoadedModel, inputs: Sequence[TextInput]) -> Iterator[Classification]:
-        """Yield the classification of each text or pair, in order."""
         for lo in range(0, len(inputs), CHUNK):
             rows = [(text,) if isinstance(text, str) else text for text in inputs[lo : lo + CHUNK]]
             columns = self.read(list(zip(*rows, strict=True)))
@@ -216,7 +199,6 @@ class Classify(EncoderTask):
         return target.astype(bool), torch.sigmoid(scores).numpy() >= limits
 
     def evaluate(self, loaded: LoadedModel, rows: Rows) -> metrics.Evaluation:
-        """Compare the predictions for these rows with their labels."""
         columns, _ = self.encode(rows)
         scores = self.outputs(loaded.model, columns)
         target, predicted = self.predictions(scores, columns)

@@ -13,9 +13,8 @@ from clearhead.data import Columns, InMemoryColumns, Integers, Ragged, Rows
 from clearhead.decode.chat import turn_ids
 from clearhead.hub.folder import LoadedModel
 from clearhead.models import ModelConfig
-from clearhead.models.heads import HeadKind
 from clearhead.tasks.language_model import LanguageModel
-from clearhead.tasks.task import Batch, SaveFormat, Skipped, TaskConfig, TaskSpec
+from clearhead.tasks.task import Batch, SaveFormat, Skipped, TaskConfig, TaskSpec, TextTask
 from clearhead.tasks.translate import Translate
 from clearhead.text import Tokenizer
 
@@ -26,8 +25,11 @@ CHAT_TEMPLATE = "{% for message in messages %}{{ message['content'] + eos_token 
 
 
 @dataclass(frozen=True, eq=False)
-class Dialogue:
-    """Models p(turn | previous turns), as a language model or as a translation from the history to the reply."""
+class Dialogue(TextTask):
+    """Models p(turn | previous turns), as a language model or as a translation from the history to the reply.
+
+    The loss is its only metric: a dialogue has no single correct reply.
+    """
 
     inner: LanguageModel | Translate
 
@@ -48,13 +50,7 @@ class Dialogue:
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer of all turns."""
         return self.inner.tokenizer
-
-    @property
-    def head(self) -> tuple[HeadKind, tuple[str, ...]]:
-        """Scores over the vocabulary."""
-        return self.inner.head
 
     def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:
         """Tokenize dialogues: as a whole, or each reply with its history."""
@@ -103,31 +99,22 @@ class Dialogue:
             history += turn
 
     def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """Return the number of tokens read for each example."""
         return self.inner.lengths(columns, examples)
 
     def num_targets(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """Return the number of predicted tokens."""
         return self.inner.num_targets(columns, examples)
 
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
-        """Return dialogues, or replies with their histories."""
         return self.inner.collate(columns, examples, draw)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Return -log p of the tokens, summed."""
         return self.inner.loss(model, batch)
 
     def config(self, settings: Mapping[str, Any]) -> ModelConfig:
         """Return a decoder configuration; with `encoder: true`, an encoder-decoder."""
         return self.inner.config({name: value for name, value in settings.items() if name != "encoder"})
 
-    def score(self, loaded: LoadedModel, rows: Rows, beam: int = 1) -> dict[str, float]:
-        """Return nothing: a dialogue has no single correct reply."""
-        return {}
-
     def save_format(self, config: ModelConfig) -> SaveFormat:
-        """Return GPT-2's or Llama's format, or Marian's with an encoder."""
         return self.inner.save_format(config)
 
     def finalize(self, loaded: LoadedModel, rows: Rows) -> tuple[LoadedModel, dict[str, Any]]:

@@ -1,7 +1,5 @@
 """Text embedding: one vector per text, in order, in batches of a token budget without padding."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice

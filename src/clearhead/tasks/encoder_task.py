@@ -1,11 +1,10 @@
 """What tasks on an encoder share: model configuration, save format, and inference in batches."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
+import numpy as np
 from torch import nn
 
 from clearhead.data import Columns, Integers, Rows, TokenBudgetBatches
@@ -39,8 +38,13 @@ class EncoderTask(ABC):
     def evaluate(self, loaded: LoadedModel, rows: Rows) -> Evaluation:
         """Compare the answers to these rows with their labels."""
 
+    def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
+        return columns["ids"].lengths(examples)
+
+    def num_targets(self, columns: Columns, examples: Integers | None = None) -> Integers:
+        return np.ones(len(columns["ids"] if examples is None else examples), dtype=np.int64)
+
     def config(self, settings: Mapping[str, object]) -> ModelConfig:
-        """Return the configuration of a new encoder with this task's head."""
         return encoder_only(settings, self.tokenizer.vocab_size, self.settings.max_len, *self.head)
 
     def save_format(self, config: ModelConfig) -> SaveFormat:
@@ -51,7 +55,6 @@ class EncoderTask(ABC):
         return SaveFormat(FAMILIES["bert"], POOLED if pooled else f"BertFor{self.suffix}")
 
     def score(self, loaded: LoadedModel, rows: Rows, beam: int = 1) -> dict[str, float]:
-        """Return the metrics on these rows."""
         return self.evaluate(loaded, rows).scores()
 
 

@@ -1,7 +1,5 @@
 """IOB2 tags: B- begins an entity, I- continues it, and O marks words outside of entities."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -32,15 +30,6 @@ def entities(tags: Sequence[str]) -> list[EntitySpan]:
         if mark in ("B", "I") and not label:
             label, first = kind, i
     return spans
-
-
-def tags_of(names: Iterable[EntitySpan], count: int) -> list[str]:
-    """Return the tags of `count` words with these entities; one that overlaps an earlier one is dropped."""
-    tags = ["O"] * count
-    for name in sorted(names, key=lambda n: (n.first, -n.end)):
-        if all(tag == "O" for tag in tags[name.first : name.end]):
-            tags[name.first : name.end] = [f"B-{name.label}"] + [f"I-{name.label}"] * (name.end - name.first - 1)
-    return tags
 
 
 def compared(target: Sequence[str], predicted: Sequence[str]) -> tuple[int, int, int]:

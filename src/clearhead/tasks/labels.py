@@ -53,7 +53,6 @@ class Labels:
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Labels:
-        """Return the labels that `to_dict` wrote."""
         return Labels(
             values["kind"],
             tuple(values["names"]),
@@ -63,7 +62,6 @@ class Labels:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the labels in plain values."""
         return {"kind": self.kind, "names": list(self.names), "counts": list(self.counts),
                 "center": self.center, "spread": self.spread}  # fmt: skip
 

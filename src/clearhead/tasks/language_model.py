@@ -17,13 +17,12 @@ from clearhead.data import Columns, InMemoryColumns, Integers, Ragged, Rows
 from clearhead.data.readers import TABLES
 from clearhead.decode import generation_config
 from clearhead.hub.families import FAMILIES, OWN
-from clearhead.hub.folder import LoadedModel
 from clearhead.layers import linear_cross_entropy
 from clearhead.models import Model, ModelConfig
-from clearhead.models.heads import HeadKind, LMHead
+from clearhead.models.heads import LMHead
 from clearhead.models.recurrent import RecurrentConfig
 from clearhead.tasks.model_presets import decoder_only
-from clearhead.tasks.task import Batch, SaveFormat, Skipped, TaskConfig, TaskSpec
+from clearhead.tasks.task import Batch, SaveFormat, Skipped, TaskConfig, TaskSpec, TextTask
 from clearhead.text import Tokenizer
 
 CHUNK = 1000  # rows tokenized at a time
@@ -31,7 +30,7 @@ NO_END_TOKEN = "this tokenizer has no end token, which ends a text: train a new 
 
 
 @dataclass(frozen=True, eq=False)
-class LanguageModel:
+class LanguageModel(TextTask):
     """Models p(next token | previous tokens). All rows form one stream, which is cut into blocks of `block_size`
     tokens, or `max_len` where it is None.
 
@@ -45,10 +44,7 @@ class LanguageModel:
     block_size: int | None = None
 
     spec: ClassVar[TaskSpec] = TaskSpec(
-        name="language_model",
-        column_sets=(("text",), ("shards",)),
-        metrics=("loss", "perplexity"),
-        template="gpt2",
+        name="language_model", column_sets=(("text",), ("shards",)), metrics=("loss", "perplexity"), template="gpt2"
     )
 
     @classmethod
@@ -60,11 +56,6 @@ class LanguageModel:
     def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, data_info: Mapping[str, Any]) -> LanguageModel:
         """Create the task with a recipe's limits."""
         return cls(tokenizer, settings.max_len, settings.label_smoothing, settings.block_size)
-
-    @property
-    def head(self) -> tuple[HeadKind, tuple[str, ...]]:
-        """Scores over the vocabulary."""
-        return "vocabulary", ()
 
     def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:
         """Tokenize the rows as one stream, in blocks that overlap by one token."""
@@ -92,7 +83,6 @@ class LanguageModel:
         return columns["text"].lengths(examples) - 1
 
     def num_targets(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """Return the number of predicted tokens: one per token read."""
         return self.lengths(columns, examples)
 
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
@@ -130,12 +120,7 @@ class LanguageModel:
         return lm_loss(model, batch, self.label_smoothing if model.training else 0.0)
 
     def config(self, settings: Mapping[str, Any]) -> ModelConfig:
-        """Return a decoder configuration."""
         return decoder_only(settings, self.tokenizer.vocab_size, self.max_len)
-
-    def score(self, loaded: LoadedModel, rows: Rows, beam: int = 1) -> dict[str, float]:
-        """Return nothing: the loss is the only metric."""
-        return {}
 
     def save_format(self, config: ModelConfig) -> SaveFormat:
         """Return GPT-2's format, or Llama's with rotary positions; recurrent networks have clearhead's own."""
@@ -148,10 +133,6 @@ class LanguageModel:
         if config.stack.positions == "rotary":
             return SaveFormat(FAMILIES["llama"], "LlamaForCausalLM", generation)
         return SaveFormat(FAMILIES["gpt2"], "GPT2LMHeadModel", generation)
-
-    def finalize(self, loaded: LoadedModel, rows: Rows) -> tuple[LoadedModel, dict[str, Any]]:
-        """Return the model unchanged."""
-        return loaded, {}
 
 
 def lm_loss(model: nn.Module, batch: Batch, smoothing: float = 0.0) -> Tensor:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -19,25 +19,24 @@ from torch import Tensor, nn
 from clearhead.attention import Layout
 from clearhead.data import Columns, InMemoryColumns, Integers, Rows
 from clearhead.hub.families import FAMILIES
-from clearhead.hub.folder import LoadedModel
 from clearhead.layers import POOLINGS, linear_cross_entropy
 from clearhead.models import Model, ModelConfig
 from clearhead.models.heads import HeadKind, LMHead, PretrainingHead
 from clearhead.tasks.masking import TokenMasker, token_masker
 from clearhead.tasks.model_presets import encoder_of_words
 from clearhead.tasks.pretraining_examples import PretrainingExamples
-from clearhead.tasks.task import Batch, SaveFormat, Skipped, TaskConfig, TaskSpec
+from clearhead.tasks.task import Batch, SaveFormat, Skipped, TaskConfig, TaskSpec, TextTask
 from clearhead.text import Tokenizer
 
 
 @dataclass(frozen=True, eq=False)
-class MaskedLM:
+class MaskedLM(TextTask):
     """Models p(masked token | all others), and whether two segments belong together."""
 
     tokenizer: Tokenizer
     settings: TaskConfig = field(default_factory=TaskConfig)
-    always: bool = False  # replace every chosen token by the mask
 
+    always: ClassVar[bool] = False  # replace every chosen token by the mask
     spec: ClassVar[TaskSpec] = TaskSpec(
         name="masked_lm", column_sets=(("text",), ("shards",)), metrics=("loss", "words", "accuracy", "pairs")
     )
@@ -59,26 +58,21 @@ class MaskedLM:
 
     @cached_property
     def passages(self) -> PretrainingExamples:
-        """The reader of documents."""
         s = self.settings
         return PretrainingExamples(self.tokenizer, s.max_len, s.pairs, s.language)
 
     @cached_property
     def masks(self) -> TokenMasker:
-        """The masker of tokens."""
         options = {"masked": 1.0, "random": 0.0} if self.always else {}
         return token_masker(self.tokenizer, whole=self.settings.whole_words, **options)
 
     def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:
-        """Tokenize documents into passages of complete sentences, with the sentence ends."""
         return self.passages.encode(rows), []
 
     def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """Return the number of tokens of each example."""
         return self.passages.lengths(columns, examples)
 
     def num_targets(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """Return the number of masked tokens."""
         return self.masks.counts(columns["ids"].lengths(examples))
 
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
@@ -148,18 +142,8 @@ class MaskedLM:
         return head
 
     def config(self, settings: Mapping[str, Any]) -> ModelConfig:
-        """Return an encoder configuration."""
         return encoder_of_words(settings, self.tokenizer, self.settings.max_len, self.head[0])
 
-    def score(self, loaded: LoadedModel, rows: Rows, beam: int = 1) -> dict[str, float]:
-        """Return nothing: all metrics come with the loss."""
-        return {}
-
     def save_format(self, config: ModelConfig) -> SaveFormat:
-        """Return the format of the recipe's family."""
         family = FAMILIES[self.settings.family]
         return SaveFormat(family, family.architecture({}, self.head[0]))
-
-    def finalize(self, loaded: LoadedModel, rows: Rows) -> tuple[LoadedModel, dict[str, Any]]:
-        """Return the model unchanged."""
-        return loaded, {}

@@ -3,8 +3,6 @@
 Randomness depends on an example's number and on `draw` only: not on the batch it is in, nor on the number of processes.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +32,6 @@ class TokenMasker:
         return int(self.counts(np.array([tokens]))[0])
 
     def counts(self, tokens: Integers) -> Integers:
-        """Return `count` for several examples."""
         return np.where(tokens > 0, np.maximum(1, np.rint(self.fraction * tokens)), 0).astype(np.int64)
 
     def hide(self, ids: Integers, example: int, draw: int, count: int | None = None) -> tuple[Integers, Integers]:

@@ -1,7 +1,5 @@
 """Metrics of labels, numbers and translations, with bootstrap confidence intervals and calibration."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -83,7 +81,6 @@ class Evaluation:
     confidence: tuple[Numbers, Numbers] | None = None  # (rows,): the score of the prediction, and whether it is correct
 
     def scores(self) -> dict[str, float]:
-        """Return the metrics of all rows."""
         return self.measure(np.arange(self.count))
 
     def intervals(self, *, seed: int = 0, draws: int = NUM_SAMPLES) -> dict[str, tuple[float, float]]:
@@ -98,7 +95,6 @@ class Evaluation:
 
 
 def per_label(names: Sequence[str], correct: Numbers, predicted: Numbers, target: Numbers) -> tuple[PerLabel, ...]:
-    """Return precision, recall and F1 of each label from its counts."""
     return tuple(
         PerLabel(
             name,

@@ -1,7 +1,5 @@
 """Model configurations from the `model` section of a recipe: a preset and its overrides."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any
@@ -137,7 +135,6 @@ def decoder_only(settings: Mapping[str, Any], vocab_size: int, max_len: int) -> 
 
 
 def is_recurrent(settings: Mapping[str, Any]) -> bool:
-    """Return whether these settings are for a recurrent network."""
     kind = settings.get("kind", "transformer")
     if kind not in KINDS:
         raise ValueError(f"model.kind is {kind!r}: {did_you_mean(str(kind), KINDS)}")

@@ -4,8 +4,6 @@ An example is a passage of a text, or a block of shards, which holds passages of
 on an example's number and on `draw` only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -51,17 +49,14 @@ class PretrainingExamples:
 
     @property
     def marks(self) -> int:
-        """The number of special tokens of a passage."""
         return 2 if self.pairs == "none" else 3
 
     @property
     def room(self) -> int:
-        """The maximum number of tokens of a passage without special tokens."""
         return self.max_len - self.marks
 
     @property
     def ends(self) -> tuple[int, int]:
-        """The special tokens before and after a passage."""
         first, last = self.tokenizer.bos_id, self.tokenizer.eos_id
         if first is None or last is None:
             raise ValueError("this tokenizer has no special tokens around a text: train one with BERT's template")
@@ -85,7 +80,6 @@ class PretrainingExamples:
         return columns["ids"].lengths(examples) + marks
 
     def each(self, columns: Columns, examples: Integers, draw: int) -> Iterator[tuple[int, PretrainingExample]]:
-        """Yield these examples with their numbers."""
         parts = {name: _split(*columns[name].take(examples)) for name in ("ids", "ends", "starts") if name in columns}
         for n, number in enumerate(examples.tolist()):
             ids, ends = parts["ids"][n], parts["ends"][n]

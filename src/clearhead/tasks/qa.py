@@ -1,7 +1,5 @@
 """Extractive question answering: the span of a context that answers a question."""
 
-from __future__ import annotations
-
 import re
 import string
 from collections import Counter
@@ -90,7 +88,6 @@ class QuestionAnswering(EncoderTask):
 
     @classmethod
     def from_model(cls, loaded: LoadedModel) -> Self:
-        """Create the task that a model folder was trained for."""
         head_labels(loaded, "span", "answer questions", "qa")
         answers = loaded.metadata.get("answers", {})
         max_len = answers.get("max_len") or min(384, loaded.max_len or 384)
@@ -104,7 +101,6 @@ class QuestionAnswering(EncoderTask):
 
     @property
     def reader(self) -> WindowTokenizer:
-        """The tokenizer of windows."""
         return WindowTokenizer(self.tokenizer, self.settings.max_len, self.settings.segments)
 
     def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:
@@ -131,7 +127,6 @@ class QuestionAnswering(EncoderTask):
         return columns, [skipped] if lost else []
 
     def windows(self, questions: Sequence[str], contexts: Sequence[str]) -> TokenBatch:
-        """Tokenize questions and their contexts into windows."""
         shortened = self.reader.halved(questions)
         return self.tokenizer.windows(
             shortened,
@@ -139,14 +134,6 @@ class QuestionAnswering(EncoderTask):
             max_len=self.settings.max_len,
             stride=self.reader.stride - self.settings.max_len // 4,
         )
-
-    def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """Return the number of tokens of each window."""
-        return columns["ids"].lengths(examples)
-
-    def num_targets(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """Return 1 for each window."""
-        return np.ones(len(columns["ids"] if examples is None else examples), dtype=np.int64)
 
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
         """Return windows; labels are (2, windows): the first and the last token of the answer."""
@@ -164,7 +151,6 @@ class QuestionAnswering(EncoderTask):
         return (totals - chosen).sum() / 2
 
     def input_from(self, values: Mapping[str, Any]) -> tuple[str, str]:
-        """Return the question and the context of a row."""
         return values["question"], values["context"]
 
     def answer(self, loaded: LoadedModel, inputs: Sequence[tuple[str, str]], *, nbest: int = 5) -> Iterator[QaResult]:

@@ -1,7 +1,5 @@
 """The task that a model folder answers: classification, tagging or question answering."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from clearhead.hub.folder import LoadedModel
@@ -25,7 +23,6 @@ def answer_task_name(loaded: LoadedModel) -> str | None:
 
 
 def task_of(loaded: LoadedModel) -> AnswerTask:
-    """Return the task that a folder answers."""
     name = answer_task_name(loaded)
     if name is None:
         raise ValueError(

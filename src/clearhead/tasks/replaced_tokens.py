@@ -8,35 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from clearhead.data import Columns, InMemoryColumns, Integers, Rows
+from clearhead.data import Columns, Integers, Rows
 from clearhead.hub.families import FAMILIES
 from clearhead.hub.folder import LoadedModel
 from clearhead.models import Model, ModelConfig
 from clearhead.models.heads import HeadKind
 from clearhead.tasks.masked_lm import MaskedLM
 from clearhead.tasks.model_presets import encoder_of_words, generator_config
-from clearhead.tasks.task import Batch, SaveFormat, Skipped, TaskConfig, TaskSpec
+from clearhead.tasks.task import Batch, SaveFormat, TaskConfig, TaskSpec
 from clearhead.text import Tokenizer
 
 WEIGHT = 50.0  # of the model's loss relative to the generator's (Clark et al. 2020, section 3.2)
 
 
 @dataclass(frozen=True, eq=False)
-class ReplacedTokens:
-    """Detects replaced tokens; the generator is trained jointly."""
+class ReplacedTokens(MaskedLM):
+    """Detects replaced tokens; the generator, a masked language model, is trained jointly."""
 
-    tokenizer: Tokenizer
-    settings: TaskConfig = field(default_factory=TaskConfig)
-
+    always: ClassVar[bool] = True
     spec: ClassVar[TaskSpec] = TaskSpec(
         name="replaced_tokens",
         column_sets=MaskedLM.spec.column_sets,
@@ -55,33 +52,15 @@ class ReplacedTokens:
             raise ValueError(
                 f"data.pairs is {settings.pairs!r}: replaced-token detection reads single texts; remove it"
             )
-        return cls(tokenizer, settings)
+        return super().from_recipe(tokenizer, settings, facts)
 
     @property
     def head(self) -> tuple[HeadKind, tuple[str, ...]]:
-        """One score per token."""
         return "discriminator", ()
-
-    @cached_property
-    def _masked(self) -> MaskedLM:
-        """The generator's task: every chosen token is replaced by the mask."""
-        return MaskedLM(self.tokenizer, self.settings, always=True)
-
-    def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:
-        """Tokenize documents into passages of complete sentences."""
-        return self._masked.encode(rows)
-
-    def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """Return the number of tokens of each example."""
-        return self._masked.lengths(columns, examples)
-
-    def num_targets(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """Return the number of masked tokens."""
-        return self._masked.num_targets(columns, examples)
 
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
         """Return the batch of masked tokens, with a uniform number to sample each replacement by."""
-        batch = self._masked.collate(columns, examples, draw)
+        batch = super().collate(columns, examples, draw)
         uniforms = [np.zeros(0, dtype=np.float32)]
         for number, count in zip(examples.tolist(), self.num_targets(columns, examples).tolist(), strict=True):
             source = np.random.Generator(np.random.Philox(np.random.SeedSequence([draw, number, 2])))
@@ -90,12 +69,12 @@ class ReplacedTokens:
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return the generator's summed loss plus the model's mean loss over tokens times the masked tokens."""
-        generator_loss, own_loss, *_ = self._losses(model, batch)
+        generator_loss, own_loss, *_ = self._joint_losses(model, batch)
         return generator_loss + WEIGHT * own_loss * batch.labels.shape[1]
 
     def loss_and_metrics(self, model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, tuple[float, float]]]:
         """Return the loss, its two parts, the generator's accuracy, and precision and recall, in percent."""
-        generator_loss, own_loss, scores, replaced, correct = self._losses(model, batch)
+        generator_loss, own_loss, scores, replaced, correct = self._joint_losses(model, batch)
         masked, predicted = batch.labels.shape[1], scores > 0
         detected = 100.0 * float((predicted & replaced).sum())
         return generator_loss + WEIGHT * own_loss * masked, {
@@ -106,7 +85,7 @@ class ReplacedTokens:
             "recall": (detected, float(replaced.sum())),
         }
 
-    def _losses(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    def _joint_losses(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """Return the generator's loss, the model's mean loss and scores, the replaced tokens, and the correct count."""
         assert isinstance(model, Model) and model.generator is not None and batch.uniforms is not None
         logits = model.generator(batch.ids, batch.layout, places=batch.labels[0])
@@ -130,12 +109,7 @@ class ReplacedTokens:
         config = encoder_of_words(settings, self.tokenizer, self.settings.max_len, "discriminator")
         return replace(config, generator=generator_config(config))
 
-    def score(self, loaded: LoadedModel, rows: Rows, beam: int = 1) -> dict[str, float]:
-        """Return nothing: all metrics come with the loss."""
-        return {}
-
     def save_format(self, config: ModelConfig) -> SaveFormat:
-        """Return ELECTRA's format."""
         return SaveFormat(FAMILIES["electra"], "ElectraForPreTraining")
 
     def finalize(self, loaded: LoadedModel, rows: Rows) -> tuple[LoadedModel, dict[str, Any]]:

@@ -1,7 +1,5 @@
 """Token classification: a tag for every word of a text, such as its part of speech or an IOB tag of entities."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -74,7 +72,6 @@ class Tag(EncoderTask):
 
     @classmethod
     def collect_labels(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
-        """Return the tags of the rows."""
         return Labels.collect("single_label", (tag for row in rows for tag in row.values["tags"])).to_dict()
 
     @classmethod
@@ -84,7 +81,6 @@ class Tag(EncoderTask):
 
     @classmethod
     def from_model(cls, loaded: LoadedModel) -> Self:
-        """Create the task that a model folder was trained for."""
         labels = head_labels(loaded, "token", "tag words", "tag")
         return cls(loaded.require_tokenizer, Labels("single_label", labels), TaskConfig(max_len=loaded.max_len or 512))
 
@@ -95,7 +91,6 @@ class Tag(EncoderTask):
 
     @property
     def reader(self) -> WindowTokenizer:
-        """The tokenizer of windows."""
         return WindowTokenizer(self.tokenizer, self.settings.max_len)
 
     def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:
@@ -136,12 +131,7 @@ class Tag(EncoderTask):
             "which": Ragged.from_lists(w for _, w in placed),
         }
 
-    def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """Return the number of tokens in all windows of each text."""
-        return columns["ids"].lengths(examples)
-
     def num_targets(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """Return the number of tagged words."""
         return columns["places"].lengths(examples)
 
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
@@ -181,7 +171,6 @@ class Tag(EncoderTask):
             yield from zip(examples.tolist(), scores, strict=True)
 
     def input_from(self, values: Mapping[str, Any]) -> str | Sequence[str]:
-        """Return the words of a row, or its text."""
         return values["words"]
 
     def answer(self, loaded: LoadedModel, inputs: Sequence[str | Sequence[str]]) -> Iterator[TagResult]:
@@ -249,7 +238,6 @@ class Tag(EncoderTask):
         return metrics.per_label(names, *(np.array([c[n] for n in names]) for c in (correct, guessed, expected)))
 
     def finalize(self, loaded: LoadedModel, rows: Rows) -> tuple[LoadedModel, dict[str, Any]]:
-        """Return the model unchanged."""
         return loaded, {}
 
 

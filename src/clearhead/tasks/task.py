@@ -43,7 +43,6 @@ class Batch:
         return len(self.ids) + (0 if self.target is None else len(self.target))
 
     def to(self, device: torch.device) -> Batch:
-        """Return the same batch with its tensors on `device`."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return replace(self, **{name: value.to(device) for name, value in values.items() if value is not None})
 
@@ -108,9 +107,7 @@ class TaskData(Protocol):
     @property
     def tokenizer(self) -> Tokenizer: ...
 
-    def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:
-        """Tokenize rows."""
-        ...
+    def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]: ...
 
     def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
         """Return the number of tokens read for each example."""
@@ -168,6 +165,24 @@ class Task(TaskData, TaskModel, Protocol):
     def score(self, loaded: LoadedModel, rows: Rows, beam: int = 1) -> dict[str, float]:
         """Return the metrics of the model's answers to these rows; empty where the loss is the only metric."""
         ...
+
+
+class TextTask:
+    """What tasks that learn from text alone share: no labels to collect, no metric but the loss, nothing to tune."""
+
+    @classmethod
+    def collect_labels(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
+        return {}
+
+    @property
+    def head(self) -> tuple[HeadKind, tuple[str, ...]]:
+        return "vocabulary", ()
+
+    def score(self, loaded: LoadedModel, rows: Rows, beam: int = 1) -> dict[str, float]:
+        return {}
+
+    def finalize(self, loaded: LoadedModel, rows: Rows) -> tuple[LoadedModel, dict[str, Any]]:
+        return loaded, {}
 
 
 InputT = TypeVar("InputT")

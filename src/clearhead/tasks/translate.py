@@ -17,19 +17,18 @@ from clearhead.decode import BeamConfig, TextGenerator, Translation, generation_
 from clearhead.hub.families import FAMILIES, OWN
 from clearhead.hub.folder import LoadedModel
 from clearhead.models import ModelConfig
-from clearhead.models.heads import HeadKind
 from clearhead.models.recurrent import RecurrentConfig
 from clearhead.tasks.language_model import lm_loss
 from clearhead.tasks.metrics import bleu_scores
 from clearhead.tasks.model_presets import encoder_decoder
-from clearhead.tasks.task import Batch, SaveFormat, Skipped, TaskConfig, TaskSpec
+from clearhead.tasks.task import Batch, SaveFormat, Skipped, TaskConfig, TaskSpec, TextTask
 from clearhead.text import Tokenizer
 
 CHUNK = 1000  # texts tokenized at a time
 
 
 @dataclass(frozen=True, eq=False)
-class Translate:
+class Translate(TextTask):
     """Models p(target | source). Both texts end with the end token; the decoder starts with padding, as in Marian."""
 
     tokenizer: Tokenizer
@@ -45,7 +44,6 @@ class Translate:
 
     @property
     def start(self) -> int:
-        """The id that the decoder reads first."""
         if self.tokenizer.pad_id is None:
             raise ValueError("this tokenizer has no padding token, which starts the decoder: train a new one")
         return self.tokenizer.pad_id
@@ -59,11 +57,6 @@ class Translate:
     def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, data_info: Mapping[str, Any]) -> Translate:
         """Create the task with a recipe's limits."""
         return cls(tokenizer, settings.max_len, settings.label_smoothing)
-
-    @property
-    def head(self) -> tuple[HeadKind, tuple[str, ...]]:
-        """Scores over the vocabulary."""
-        return "vocabulary", ()
 
     def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:
         """Tokenize pairs; those with a side longer than `max_len` are skipped and reported."""
@@ -86,11 +79,9 @@ class Translate:
         return [part.tolist() for part in tokens.layout.split(tokens.ids)]
 
     def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """Return the number of tokens of source and target."""
         return columns["source"].lengths(examples) + columns["target"].lengths(examples)
 
     def num_targets(self, columns: Columns, examples: Integers | None = None) -> Integers:
-        """Return the number of tokens of the target."""
         return columns["target"].lengths(examples)
 
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
@@ -110,7 +101,6 @@ class Translate:
         return lm_loss(model, batch, self.label_smoothing if model.training else 0.0)
 
     def config(self, settings: Mapping[str, Any]) -> ModelConfig:
-        """Return an encoder-decoder configuration."""
         return encoder_decoder(settings, self.tokenizer.vocab_size, self.max_len)
 
     def answer(
@@ -122,7 +112,6 @@ class Translate:
         return translate_in_order(generator, inputs, beam, max_new_tokens=max_new_tokens, align=align)
 
     def score(self, loaded: LoadedModel, rows: Rows, beam: int = 1) -> dict[str, float]:
-        """Return BLEU and chrF of the translations of these rows."""
         pairs = [(row.values["source"], row.values["target"]) for row in rows]
         results = self.answer(loaded, [source for source, _ in pairs], BeamConfig(size=beam))
         return bleu_scores([result.text for result in results], [target for _, target in pairs])
@@ -136,7 +125,3 @@ class Translate:
         if isinstance(config.stack, RecurrentConfig):
             return SaveFormat(OWN["clearhead-recurrent"], "RecurrentForConditionalGeneration", generation)
         return SaveFormat(FAMILIES["marian"], "MarianMTModel", generation)
-
-    def finalize(self, loaded: LoadedModel, rows: Rows) -> tuple[LoadedModel, dict[str, Any]]:
-        """Return the model unchanged."""
-        return loaded, {}

@@ -1,7 +1,5 @@
 """Long texts, or pairs of texts, as overlapping windows that fit the model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,7 +25,6 @@ class WindowTokenizer:
 
     @property
     def stride(self) -> int:
-        """The distance between the starts of consecutive windows, in tokens."""
         return max(1, self.max_len * 3 // 4)
 
     def read(self, texts: Sequence[str], seconds: Sequence[str] | None = None) -> InMemoryColumns:

@@ -7,13 +7,6 @@ from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokenizer_training import KINDS, train_tokenizer
 
 __all__ = [
-    "KINDS",
-    "TEMPLATES",
-    "TokenBatch",
-    "Tokenizer",
-    "TokenizerTemplate",
-    "Truncation",
-    "split_sentences",
-    "tokenize_sentences",
-    "train_tokenizer",
-]
+    "KINDS", "TEMPLATES", "TokenBatch", "Tokenizer", "TokenizerTemplate", "Truncation", "split_sentences",
+    "tokenize_sentences", "train_tokenizer",
+]  # fmt: skip

@@ -1,7 +1,5 @@
 """Tokenization algorithms: WordPiece, byte-level BPE and Unigram pipelines of the `tokenizers` library."""
 
-from __future__ import annotations
-
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 

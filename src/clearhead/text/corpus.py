@@ -1,7 +1,5 @@
 """Corpus: reads plain or compressed text files line by line; errors name file and line."""
 
-from __future__ import annotations
-
 import codecs
 import gzip
 import lzma

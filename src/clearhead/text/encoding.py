@@ -44,7 +44,6 @@ class EncodedTexts:
         return EncodedTexts(np.fromiter(chain.from_iterable(ids), np.int64, total), _starts(count), count, spans, words)
 
     def trim(self, opening: Collection[int], closing: Collection[int]) -> EncodedTexts:
-        """Removes these ids from the start and the end of each text."""
         first, count = self.first.copy(), self.count.copy()
         for i in range(len(first)):
             while count[i] and self.ids[first[i]] in opening:
@@ -55,7 +54,6 @@ class EncodedTexts:
         return replace(self, first=first, count=count)
 
     def window(self, texts: Integers, begin: Integers | int, count: Integers) -> EncodedTexts:
-        """Selects `count` tokens from `begin` on of each of these texts."""
         return replace(self, first=self.first[texts] + begin, count=count)
 
 

@@ -1,7 +1,5 @@
 """Escapes special tokens: makes a tokenizer treat special-token strings in text as plain text."""
 
-from __future__ import annotations
-
 import secrets
 from typing import Any
 

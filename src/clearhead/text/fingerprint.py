@@ -1,7 +1,5 @@
 """Fingerprint of a tokenizer: hashes of its file and of its output, to detect changes of either."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -41,7 +39,6 @@ def canonical_hash(content: Mapping[str, Any]) -> str:
 
 
 def probe_hash(ids: Sequence[Sequence[int]]) -> str:
-    """Returns the SHA-256 of the ids of the probe texts."""
     return _hash(ids)
 
 
@@ -65,7 +62,6 @@ def compare(expected: Mapping[str, str], actual: Mapping[str, str]) -> None:
 
 
 def library_version() -> str:
-    """Returns the version of `tokenizers`; recorded in a fingerprint, not compared."""
     return tokenizers.__version__
 
 

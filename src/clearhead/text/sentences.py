@@ -1,7 +1,5 @@
 """Sentence splitting by language-specific rules."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from clearhead.text.tokenizer import Tokenizer

@@ -1,7 +1,5 @@
 """Special tokens around a text or a pair, read from a post-processor of `tokenizers`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,17 +27,14 @@ class SpecialTokenTemplate:
         return self.pair if pair else self.single
 
     def overhead(self, pair: bool) -> int:
-        """Returns the number of special tokens added."""
         return sum(item.part < 0 for item in self.items(pair))
 
     @property
     def opening(self) -> tuple[int, ...]:
-        """The special tokens before a text."""
         return self._surrounding[0]
 
     @property
     def closing(self) -> tuple[int, ...]:
-        """The special tokens after a text."""
         return self._surrounding[1]
 
     @property
@@ -52,7 +47,6 @@ BARE = SpecialTokenTemplate()
 
 
 def read_template(rust: tokenizers.Tokenizer) -> SpecialTokenTemplate:
-    """Reads the template of a tokenizer's post-processor."""
     processor = rust.post_processor
     return BARE if processor is None else _parse(json.loads(processor.__getstate__()))
 

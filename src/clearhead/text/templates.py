@@ -1,7 +1,5 @@
 """Tokenizer templates: the special tokens of each model family and their order around texts and pairs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -33,7 +31,6 @@ class TokenizerTemplate:
         return ["input_ids", *(["token_type_ids"] if self.segments else []), "attention_mask"]
 
     def added(self, tokens: Sequence[str]) -> list[AddedToken]:
-        """Returns special tokens as objects of `tokenizers`."""
         spaced = self.roles.get("mask_token") if self.spaced else None
         return [AddedToken(t, special=True, normalized=False, lstrip=t == spaced) for t in tokens]
 
@@ -89,9 +86,7 @@ TEMPLATES: dict[str, TokenizerTemplate] = {
     "bart": _ROBERTA,
     "xlm-roberta": replace(_ROBERTA, kind="unigram"),
     "gpt2": TokenizerTemplate(
-        last=("<|endoftext|>",),
-        roles={"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>"},
-        kind="bpe",
+        last=("<|endoftext|>",), roles={"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>"}, kind="bpe"
     ),
     "llama": TokenizerTemplate(
         first=("<unk>", "<s>", "</s>"),

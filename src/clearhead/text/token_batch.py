@@ -50,7 +50,6 @@ class TokenBatch:
         )
 
     def to(self, device: torch.device | str | None) -> TokenBatch:
-        """Returns the batch with its tensors on `device`."""
         return replace(
             self,
             ids=self.ids.to(device),

@@ -60,7 +60,6 @@ class Tokenizer:
 
     @staticmethod
     def load(folder: str | Path) -> Tokenizer:
-        """Loads the tokenizer of a local folder."""
         content, config = read_tokenizer_files(Path(folder))
         return Tokenizer(content, config, Path(folder) / "tokenizer.json")
 

@@ -1,7 +1,5 @@
 """Tokenizer files in the Hugging Face layout: reads new and old layouts, writes the new one."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -68,7 +66,6 @@ def write_tokenizer_files(folder: Path, content: Json, config: Json) -> None:
 
 
 def special_tokens(config: Json, source: Path | str = "tokenizer_config.json") -> list[AddedToken]:
-    """Returns the special tokens that a tokenizer_config.json names."""
     listed: list[Any] = []
     for key in LIST_ROLES:
         value: Any = config.get(key) or []

@@ -91,7 +91,6 @@ class _VocabularyPlan:
 
     @property
     def size(self) -> int:
-        """The number of ids assigned in training."""
         return len(self.first) + self.room
 
     def check(self, needed: int, what: str) -> None:

@@ -8,17 +8,6 @@ from clearhead.train.signals import Stopped
 from clearhead.train.tracking import Tracker
 
 __all__ = [
-    "Checkpoints",
-    "NotFinite",
-    "Progress",
-    "Recipe",
-    "Stopped",
-    "Tracker",
-    "TrainingJob",
-    "TrainingRun",
-    "fit",
-    "make_recipe",
-    "prepare",
-    "read_recipe",
-    "train",
-]
+    "Checkpoints", "NotFinite", "Progress", "Recipe", "Stopped", "Tracker", "TrainingJob", "TrainingRun", "fit",
+    "make_recipe", "prepare", "read_recipe", "train",
+]  # fmt: skip

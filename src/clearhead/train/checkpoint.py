@@ -5,8 +5,6 @@ of processes can read what any other number wrote), the rest as JSON, and a mani
 writes beside the tensors is a pickle; it is read with a restricted unpickler.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -88,7 +86,6 @@ class Checkpoints:
         return self.folder / f"step-{step:08d}"
 
     def all(self) -> list[Path]:
-        """Return all checkpoints, oldest first."""
         if not self.folder.is_dir():
             return []
         return sorted(p for p in self.folder.iterdir() if NAME.fullmatch(p.name))

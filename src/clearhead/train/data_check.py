@@ -1,7 +1,5 @@
 """Check the data of a recipe before training: labels, lengths, duplicates, leaks, and the training time."""
 
-from __future__ import annotations
-
 import hashlib
 import tempfile
 import time
@@ -97,7 +95,6 @@ def _statistics(name: str, rows: int, labels: Counter[str], tokens: tuple[int, i
 def _check_part(
     name: str, rows: Rows, recipe: Recipe, findings: list[DataFinding]
 ) -> tuple[dict[Hashable, tuple[Hashable, str]], tuple[int, Counter[str]]]:
-    """Count the labels of a part; report unreadable rows, duplicates and contradictions."""
     seen: dict[Hashable, tuple[Hashable, str]] = {}
     labels: Counter[str] = Counter()
     duplicates: list[str] = []
@@ -181,5 +178,4 @@ def _training_seconds(run: Any) -> float:
 
 
 def supported(task: str) -> bool:
-    """Return whether the data of a task can be checked."""
     return TASKS[task].spec.split_by is not None

@@ -1,7 +1,5 @@
 """The processes of one run. A run in a single process has one rank and takes the same code path."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +23,6 @@ class Distributed:
         return self.rank == 0
 
     def sum(self, values: Sequence[float]) -> list[float]:
-        """Return the numbers summed over all ranks."""
         if self.size == 1:
             return list(values)
         total = torch.tensor(values, dtype=torch.float64)

@@ -1,7 +1,5 @@
 """Evaluation: metrics of a model on examples that it is not trained on, computed batch by batch."""
 
-from __future__ import annotations
-
 import math
 from contextlib import nullcontext
 

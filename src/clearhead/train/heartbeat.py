@@ -72,7 +72,6 @@ class Heartbeat:
         self._store.set(f"heartbeat/{self._rank}", beat)
 
     def _read(self, other: int) -> bytes:
-        """Return the last beat of a rank; empty before its first."""
         name = f"heartbeat/{other}"
         return self._store.get(name) if self._store.check([name]) else b""
 

@@ -52,12 +52,10 @@ class Pretrained:
 
     @property
     def folder(self) -> Path:
-        """The path of the folder."""
         return self.source.path
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer in the folder."""
         if self.source.tokenizer is None:
             raise ValueError(f"{self.folder} has no tokenizer that can be read: add tokenizer.json, or vocab.txt")
         return self.source.tokenizer
@@ -138,7 +136,6 @@ def adapt(model: Model, recipe: Recipe) -> Model:
 
 
 def lora_of(recipe: Recipe) -> LoraConfig | None:
-    """Return the LoRA settings of a recipe, or None."""
     values = recipe.model.get("lora")
     if values is None:
         return None

@@ -1,7 +1,5 @@
 """Launching the processes of a run on one machine, and restarting them after a failure while the run makes progress."""
 
-from __future__ import annotations
-
 import logging
 import os
 import sys

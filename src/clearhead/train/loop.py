@@ -1,7 +1,5 @@
 """The training loop. A run that stops at any point resumes from its last checkpoint, bit for bit."""
 
-from __future__ import annotations
-
 import math
 import signal
 import time
@@ -227,7 +225,6 @@ class _Clock:
         self.rate = 0.0  # tokens per second, a running mean
 
     def tick(self, tokens: int) -> None:
-        """Record the end of a step."""
         now = time.perf_counter()
         spent, self._last = now - self._last, now
         self._training += spent
@@ -239,7 +236,6 @@ class _Clock:
 
     @property
     def here(self) -> float:
-        """Seconds since this process started."""
         return time.perf_counter() - self._start
 
     @property

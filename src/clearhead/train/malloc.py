@@ -5,8 +5,6 @@ such blocks to the system at once and requests them again page by page, which ta
 Retained memory fragments over time, so unused memory is returned every TRIM_EVERY_STEPS steps.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Generator
 from contextlib import contextmanager

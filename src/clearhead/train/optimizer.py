@@ -1,7 +1,5 @@
 """Optimizers, gradient clipping, and the learning rate as a function of the step."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable
@@ -81,6 +79,5 @@ def clip(model: nn.Module, limit: float) -> float:
 
 
 def set_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
-    """Set the learning rate of each group, times the factor of the group."""
     for group in optimizer.param_groups:
         group["lr"] = lr * group.get("share", 1.0)

@@ -1,7 +1,5 @@
 """A recipe: one YAML file that defines a run. Unknown keys are errors that suggest the closest known key."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
@@ -114,7 +112,6 @@ class TrainConfig:
 
     @property
     def last(self) -> int:
-        """The number of the last step."""
         if self.steps is None:
             raise ValueError("train.epochs is set: the number of steps is known after the data is read")
         return self.steps
@@ -197,7 +194,6 @@ def make_recipe(values: Mapping[str, Any]) -> Recipe:
 
 
 def to_plain(recipe: Recipe) -> dict[str, Any]:
-    """Return the recipe as plain values, for YAML and JSON."""
     return _plain(asdict(recipe))
 
 
@@ -250,7 +246,6 @@ def _check_keys(values: Any, kind: type[Any], where: str) -> None:
 
 
 def _path(error: Mapping[str, Any]) -> str:
-    """Return the dotted path of a pydantic error in the recipe."""
     return ".".join(str(part) for part in error["loc"] if part not in ("str", "list[str]"))
 
 
@@ -286,7 +281,6 @@ def _check_part(where: str, part: Part | None, column_sets: tuple[tuple[str, ...
 
 
 def columns_of_part(part: Part) -> set[str]:
-    """Return the columns that a part names."""
     return {name for name in part if name not in EXTRA_KEYS}
 
 

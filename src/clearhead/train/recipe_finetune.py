@@ -1,7 +1,5 @@
 """A first recipe for labeled files: columns detected from their names and values, and settings that fit the data."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -107,7 +105,6 @@ def finetune_recipe(task: str, files: Sequence[Path], out: Path, base_model: str
 
 
 def _has_entities(rows: Sequence[Row]) -> bool:
-    """Return whether the tags are IOB tags of entities, such as B-PER and I-PER."""
     return is_iob({tag for row in rows for tag in row.values["tags"]})
 
 
@@ -122,7 +119,6 @@ def in_line(part: Part, out: Path) -> str:
 
 
 def _relative(file: str, out: Path) -> str:
-    """Return the path of a file relative to a recipe at `out`."""
     return file if Path(file).is_absolute() else os.path.relpath(file, out.parent)
 
 

@@ -1,7 +1,5 @@
 """A first recipe for your own files: sizes that fit the data, and a comment on every choice."""
 
-from __future__ import annotations
-
 import os
 from itertools import islice
 from pathlib import Path

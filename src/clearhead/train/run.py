@@ -1,7 +1,5 @@
 """Prepare the folder of a run and train in it. Started again with the same recipe, a run resumes where it stopped."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """The data of a run: the parts of a recipe as rows, the labels, the tokenizer, and tokenized columns."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -27,7 +25,6 @@ Parts = Callable[[], tuple[Rows, Rows]]
 
 
 def read_part(part: Part, base: Path, rename: Mapping[str, str] | None = None) -> Rows:
-    """Return the rows that one part of a recipe's data names."""
     if "file" in part:
         columns = {name: str(column) for name, column in part.items() if name != "file"}
         rows = read_rows(locate(str(part["file"]), base), columns or None)
@@ -39,7 +36,6 @@ def read_part(part: Part, base: Path, rename: Mapping[str, str] | None = None) -
 
 
 def split_parts(recipe: Recipe, base: Path) -> tuple[Rows, Rows]:
-    """Return the training rows and the validation rows."""
     data, task = recipe.data, TASKS[recipe.task]
     if "shards" in data.train:  # already tokenized: there are no rows
         text_valid = data.valid if data.valid is not None and "shards" not in data.valid else None

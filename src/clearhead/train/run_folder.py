@@ -1,7 +1,5 @@
 """The folder of a run: which recipe it belongs to, and what an interrupted process left in it."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The end of a run: the final model and `results.json`."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from importlib import metadata

@@ -1,7 +1,5 @@
 """Training in several processes: FSDP2, applied to a model from outside through its blocks."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -82,7 +80,6 @@ def gather(model: nn.Module, into: Model) -> Model:
 
 
 def _blocks(model: Model) -> list[nn.Module]:
-    """Return the blocks of encoder and decoder; a shared block appears once."""
     stacks = [stack for stack in (model.encoder, model.decoder) if stack is not None]
     return list(dict.fromkeys(block for stack in stacks for block in stack.blocks))
 

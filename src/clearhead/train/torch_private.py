@@ -4,8 +4,6 @@ A new release of PyTorch may change any of them without notice. Each is used thr
 file, and `tests/train/test_torch_private.py` names the one that changed.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import pickle
@@ -55,7 +53,6 @@ class CheckpointReader(FileSystemReader):
     """The reader of torch.distributed.checkpoint, with a restricted unpickler and paths confined to the folder."""
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
-        """Return the index of the tensors."""
         folder = Path(self.path)
         data = read_bytes(folder, INDEX_FILE, max_bytes=MAX_INDEX_BYTES)
         try:
@@ -73,7 +70,6 @@ class CheckpointReader(FileSystemReader):
 
 
 def multiply_(tensors: Sequence[Tensor], factor: float) -> None:
-    """Multiply tensors in place by a factor, all in one call."""
     torch._foreach_mul_(tensors, factor)  # type: ignore[attr-defined]
 
 

@@ -65,22 +65,18 @@ class JsonLinesLog:
         self._file = path.open("ab")
 
     def write(self, record: Mapping[str, Any]) -> None:
-        """Append a record."""
         self._file.write(json.dumps(record).encode() + b"\n")
         self._file.flush()
 
     def size(self) -> int:
-        """Flush to disk and return the size in bytes."""
         os.fsync(self._file.fileno())
         return self._file.tell()
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """Return the records of a log."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
 
 
@@ -99,12 +95,10 @@ class TensorBoardWriter:
         self._write(step=first + 1, session_log={"status": self._protos.SessionLog.START})
 
     def track(self, step: int, numbers: Mapping[str, float]) -> None:
-        """Write the numbers of a step."""
         values = [{"tag": name, "simple_value": value} for name, value in numbers.items()]
         self._write(step=step, summary={"value": values})
 
     def close(self) -> None:
-        """Close the file."""
         self._records.close()
 
     def _write(self, **event: Any) -> None:
@@ -152,7 +146,6 @@ class ProgressBar:
         self._bar.update(self._task, numbers="evaluating on the validation set", left=None)
 
     def say(self, text: str) -> None:
-        """Print a line above the bar."""
         if self._shown:
             self.console.print(text, highlight=False, markup=False)
 

@@ -1,7 +1,5 @@
 """A training run: a recipe with its folder, its tokenized data, and the model that training begins with."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -44,7 +42,6 @@ class TrainingRun:
 
     @property
     def config(self) -> ModelConfig:
-        """The configuration of the model."""
         return self.skeleton.config
 
     def empty_model(self) -> Model:
@@ -57,7 +54,6 @@ class TrainingRun:
         return replace(self.skeleton, model=model.eval())
 
     def held_out(self) -> Rows:
-        """Return the rows of the validation part."""
         return self.parts()[1]
 
     def job(

@@ -1,7 +1,5 @@
 """Verify that a run resumes bit for bit: one that is killed at random moments is compared with one that is not."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import random
@@ -184,7 +182,6 @@ def _without_times(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tensors(run: TrainingRun, folder: Path) -> dict[str, Tensor]:
-    """Return every tensor of the last checkpoint."""
     model = run.empty_model()
     optimizer = make_optimizer(model, run.recipe.train.optimizer)
     last = Checkpoints(folder / "checkpoints", 1).all()[-1]

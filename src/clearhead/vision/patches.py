@@ -1,7 +1,5 @@
 """Patch embedding: an image as a class token and a sequence of square patches (Dosovitskiy et al. 2021, 3.1)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch
@@ -43,7 +41,6 @@ class Patches(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def layout(self, pixels: Tensor) -> Layout:
-        """Returns the layout of the tokens of these images."""
         return Layout.uniform(pixels.shape[0], self.config.num_patches + 1, pixels.device)
 
     def forward(self, pixels: Tensor, layout: Layout) -> Tensor:

@@ -1,7 +1,5 @@
 """Ablation probe: what a model predicts for a text, in full and with heads ablated, to see whether they matter."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -33,7 +31,6 @@ class AblationProbe:
             self._full = [self._predict(i, None) for i in range(len(self._texts))]
 
     def answers(self) -> list[SceneAnswer]:
-        """Return the full model's prediction for each text."""
         return [answer for answer, _ in self._full]
 
     def ablate(self, number: int, heads: Mapping[str, Sequence[int]]) -> SceneAnswer:
@@ -44,7 +41,6 @@ class AblationProbe:
             return self._predict(number, self._full[number][1])[0]
 
     def _predictor(self) -> Any:
-        """Return the method that fits the model's head."""
         model, head = self._loaded.model, self._loaded.config.head
         if isinstance(model.head, LMHead) and model.decoder is not None:
             return self._next_token if model.encoder is None else self._translation
@@ -113,5 +109,4 @@ class AblationProbe:
 
 
 def _log_probability(logits: Tensor, ids: Tensor) -> float:
-    """Return the log-probability of the tokens `ids` (n,) given logits (n, V)."""
     return -float(F.cross_entropy(logits.float(), ids, reduction="sum")) if len(ids) else 0.0

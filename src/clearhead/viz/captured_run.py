@@ -79,7 +79,6 @@ class CapturedRun(Mapping[str, AttentionMap]):
         return repr(self.capture)
 
     def calls(self, name: str) -> list[AttentionMap]:
-        """Return every call of this attention layer, in order."""
         return self.capture.calls(name)
 
     def rollout(self, *args: Any, **options: Any) -> Tensor:
@@ -271,7 +270,6 @@ def _stack(name: str) -> str:
 
 
 def _label(labels: TokenLabels) -> str:
-    """Return the tokens as a text, truncated to 60 characters."""
     text = ""
     for word, special, joined in zip(labels.words, labels.special, labels.joined, strict=True):
         if not special:

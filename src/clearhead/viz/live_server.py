@@ -43,13 +43,11 @@ class TileStore:
         self._lock = threading.Lock()  # one computation at a time: each uses all cores
 
     def record(self, sequence: int, name: str) -> AttentionSource:
-        """Return the attention of an input by layer name."""
         if not 0 <= sequence < len(self.scene.inputs):
             raise LookupError(f"there is no input {sequence}: choose 0 to {len(self.scene.inputs) - 1}")
         return self.scene.inputs[sequence].layer(name).record
 
     def weights(self, sequence: int, name: str, head: int) -> Tensor:
-        """Return all weights of a head, (T, S)."""
         record = self.record(sequence, name)
         if max(record.shape) > MAX_FULL_TOKENS:
             raise ValueError(
@@ -218,6 +216,5 @@ class LiveServer:
         self._thread.join()
 
     def wait(self) -> None:
-        """Block until the server stops."""
         while self._thread.is_alive():
             self._thread.join(timeout=0.5)

@@ -1,7 +1,5 @@
 """The viewer page: one self-contained HTML file that makes no network requests."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

@@ -1,7 +1,5 @@
 """Runs texts through a model, captures its attention and returns a scene."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

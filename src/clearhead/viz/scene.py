@@ -3,8 +3,6 @@
 The page reads a scene as JSON; `web/src/scene.ts` declares the same format.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json
@@ -80,7 +78,6 @@ class SceneInput:
                 )
 
     def layer(self, name: str | int) -> SceneLayer:
-        """Return a layer by name or index."""
         if isinstance(name, int):
             return self.layers[name]
         for layer in self.layers:
@@ -101,7 +98,6 @@ class Scene:
 
     @property
     def longest(self) -> int:
-        """The number of tokens on the longest axis."""
         return max((len(axis.names) for given in self.inputs for axis in given.axes), default=0)
 
 
@@ -202,7 +198,6 @@ def pack_weights(weights: torch.Tensor) -> str:
 
 
 def pack_floats(tensors: Sequence[torch.Tensor]) -> str:
-    """Return the tensors, concatenated as float32 and packed."""
     return _pack(np.concatenate([t.float().reshape(-1).numpy() for t in tensors]).astype("<f4").tobytes())
 
 

@@ -5,8 +5,6 @@ recorded; `CapturedSteps` joins the steps of a generation; `Precomputed` holds w
 patches or a published map.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol

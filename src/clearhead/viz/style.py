@@ -77,12 +77,10 @@ class Theme:
 
     @property
     def style(self) -> dict[Any, Any]:
-        """The matplotlib rc parameters."""
         return _STYLE | _DARK if self.dark else _STYLE
 
     @property
     def colormap(self) -> str:
-        """The name of the sequential colormap."""
         return "cividis" if self.dark else "Blues"
 
     @property
@@ -107,7 +105,6 @@ def new_figure(width: float, height: float, title: str, theme: Theme = LIGHT) ->
 
 
 def _truncate_title(title: str, width: float) -> str:
-    """Return the title, truncated to the width of the figure."""
     limit = int(width * TITLE_CHARACTERS_PER_INCH)
     return title if len(title) <= limit else title[: limit - 1] + "…"
 
@@ -125,7 +122,6 @@ def save(figure: Figure, path: Path) -> list[Path]:
 
 
 def can_draw() -> bool:
-    """Return whether matplotlib is installed."""
     from importlib.util import find_spec
 
     return find_spec("matplotlib") is not None

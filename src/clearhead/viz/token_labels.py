@@ -1,7 +1,5 @@
 """Token labels: tokens as readable text, with marks for special tokens and word continuations."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

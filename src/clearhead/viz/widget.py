@@ -1,7 +1,5 @@
 """Notebook widget: the viewer page in a cell."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from clearhead.viz.page import asset

@@ -1,7 +1,5 @@
 """Attention map: one captured attention call, which computes the requested weights and no others."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable, Iterator, Sequence
 from math import ceil

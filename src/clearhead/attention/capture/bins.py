@@ -32,7 +32,6 @@ class Bins:
         return self.table.flatten()
 
     def subset(self, which: slice) -> Bins:
-        """Some of the bins."""
         part = Bins.__new__(Bins)
         part.depth, part._size, part.table = self.depth, self._size[which], self.table[:, which]
         part.real = None if self.real is None else self.real[:, which]

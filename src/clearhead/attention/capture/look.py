@@ -8,8 +8,6 @@ Inside `look` each attention module hands over a reference to its inputs (querie
 copied and no kernel changes; weights are computed afterwards, exactly, for the requested rows only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
@@ -57,7 +55,6 @@ class AttentionCapture(Mapping[str, AttentionMap]):
         return [self._map(name, i) for i in range(len(self._stored(name)))]
 
     def has(self, name: str) -> bool:
-        """True if this attention ran inside `look`."""
         return bool(self._stored(name))
 
     def __iter__(self) -> Iterator[str]:
@@ -70,7 +67,6 @@ class AttentionCapture(Mapping[str, AttentionMap]):
         return f"AttentionCapture({', '.join(f'{name}: {len(calls)}' for name, calls in self._calls.items())})"
 
     def add(self, name: str, captured: AttentionMap | Callable[[], AttentionMap]) -> None:
-        """Append one call."""
         self._calls[name].append(captured)
 
     def _stored(self, name: str) -> list[AttentionMap | Callable[[], AttentionMap]]:

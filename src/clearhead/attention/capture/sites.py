@@ -1,7 +1,5 @@
 """Sites: the attention modules of a model, their short names, and the order in which shared modules run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -29,7 +27,6 @@ class LayerCycle:
         self._names, self._runs = names, 0
 
     def next(self) -> str:
-        """The layer that runs now."""
         self._runs += 1
         return self._names[(self._runs - 1) % len(self._names)]
 
@@ -132,5 +129,4 @@ def _parents(path: str) -> set[str]:
 
 
 def format_names(names: Iterable[str]) -> str:
-    """Names for a message."""
     return ", ".join(names)

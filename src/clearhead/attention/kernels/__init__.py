@@ -1,7 +1,5 @@
 """Kernels: ways to compute the same attention, in one dict, and the dispatcher that chooses among them."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from torch import Tensor

@@ -1,7 +1,5 @@
 """The autograd kernel: the groups of the grouped kernel for any score and bias, differentiated by autograd."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -13,7 +11,6 @@ from clearhead.attention.weights import rows as rows  # exact softmax: these are
 
 
 def unsupported_reason(inputs: AttentionInputs, dropout: float) -> str | None:
-    """Any mask, score and bias, but not inside a compiled graph."""
     return "the autograd kernel cannot enter a compiled graph" if torch.compiler.is_compiling() else None
 
 
@@ -23,7 +20,6 @@ def is_preferred(inputs: AttentionInputs, dropout: float) -> bool:
 
 
 def run(inputs: AttentionInputs, dropout: float) -> Tensor:
-    """Attend: (N, H, V)."""
     plan, heads, bias = (
         GroupedCall(inputs.layout_q, inputs.layout_k, inputs.mask, 1.0, dropout, 0).plan,
         inputs.num_heads,

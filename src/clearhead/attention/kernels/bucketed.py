@@ -5,8 +5,6 @@ hundreds of small ones, and their shapes repeat. Padding rows are zeros and are 
 kept for the backward pass with a negative sign, so that one array holds both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -68,7 +66,6 @@ class SoftmaxArgs:
 
     @property
     def keep_scale(self) -> float:
-        """1 / (1 - dropout), exactly as the dropout mask rounds it."""
         return dropout_mask.keep_scale(self.dropout) if self.dropout else 1.0
 
 
@@ -100,7 +97,6 @@ def is_preferred(inputs: AttentionInputs, dropout: float) -> bool:
 
 
 def run(inputs: AttentionInputs, dropout: float) -> Tensor:
-    """Attend: (N, H, V)."""
     plan = _plan(inputs)
     assert inputs.scale is not None
     args = SoftmaxArgs(inputs.scale, dropout, int(torch.randint(2**62, ())) if dropout else 0)
@@ -186,12 +182,10 @@ def _gather(x: Tensor, index: BucketIndex) -> Tensor:
 
 
 def _scatter(gathered: Tensor, index: BucketIndex, heads: int) -> Tensor:
-    """Rows scatter to (N, H, K)."""
     return gathered.index_select(0, index.scatter).unflatten(0, (-1, heads))
 
 
 def _plan(inputs: AttentionInputs) -> BucketPlan:
-    """The plan of these inputs, made once for all layers of a batch."""
     sizes, causal = inputs.layout_k.host_lengths, isinstance(inputs.mask, Causal)
     key = "buckets", sizes, inputs.num_heads, causal
     return inputs.layout_q.memoize(
@@ -232,7 +226,6 @@ def _index(gather: np.ndarray, padding: int) -> BucketIndex:
 
 
 def _sides(lengths: np.ndarray) -> np.ndarray:
-    """The bucket side of each sequence."""
     unit = np.where(lengths <= TUNING.bucket_max_len, TUNING.bucket_multiple, TUNING.bucket_multiple_long)
     return np.maximum(1, -(-lengths // unit)) * unit
 

@@ -4,8 +4,6 @@ The hypotheses of a sequence are queries of that sequence, so their shared keys 
 `attend_buffers` directly; `run` is the same computation behind the common kernel contract.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 
@@ -33,7 +31,6 @@ def is_preferred(inputs: AttentionInputs, dropout: float) -> bool:
 
 
 def run(inputs: AttentionInputs, dropout: float) -> Tensor:
-    """Attend: (N, H, V)."""
     count, groups = inputs.layout_q.num_sequences, inputs.k.shape[1]
     k, v = (x.view(count, -1, *x.shape[1:]).transpose(1, 2) for x in (inputs.k, inputs.v))  # (B, G, S, K)
     scale, bias = inputs.scale, None

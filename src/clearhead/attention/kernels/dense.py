@@ -1,7 +1,5 @@
 """The dense kernel: equal lengths and a dense mask. Every operation traces, so models export through it."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -11,7 +9,6 @@ from clearhead.attention.weights import rows as rows  # exact softmax: these are
 
 
 def unsupported_reason(inputs: AttentionInputs, dropout: float) -> str | None:
-    """Equal lengths only, dot products only."""
     if inputs.scale is None:
         return "it supports dot-product scores only"
     for layout, what in ((inputs.layout_q, "queries"), (inputs.layout_k, "keys")):

@@ -1,7 +1,5 @@
 """The flex kernel: torch's FlexAttention over the whole token matrix. Any mask; on a CPU forward only."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -15,7 +13,6 @@ from clearhead.attention.weights import rows as rows  # exact softmax: these are
 
 
 def unsupported_reason(inputs: AttentionInputs, dropout: float) -> str | None:
-    """Dot products without dropout; no backward on a CPU."""
     if inputs.scale is None:
         return "FlexAttention supports dot-product scores only"
     if dropout > 0:
@@ -30,7 +27,6 @@ def unsupported_reason(inputs: AttentionInputs, dropout: float) -> str | None:
 
 
 def is_preferred(inputs: AttentionInputs, dropout: float) -> bool:
-    """Wherever it is supported."""
     return True
 
 

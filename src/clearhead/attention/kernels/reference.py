@@ -1,7 +1,5 @@
 """The reference kernel: one sequence at a time, written to be read. All others are tested against it."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -11,12 +9,10 @@ from clearhead.attention.weights import rows as rows  # the same softmax, for so
 
 
 def unsupported_reason(inputs: AttentionInputs, dropout: float) -> str | None:
-    """It supports everything."""
     return None
 
 
 def is_preferred(inputs: AttentionInputs, dropout: float) -> bool:
-    """Wherever it is supported."""
     return True
 
 

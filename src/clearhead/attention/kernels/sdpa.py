@@ -1,7 +1,5 @@
 """The sdpa kernel: sequences of equal length in one call of torch's fused attention, on views of the token matrices."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -50,7 +48,6 @@ def is_preferred(inputs: AttentionInputs, dropout: float) -> bool:
 
 
 def run(inputs: AttentionInputs, dropout: float) -> Tensor:
-    """Attend: (N, H, V)."""
     count, causal = inputs.layout_q.num_sequences, isinstance(inputs.mask, Causal)
     q, k, v = (x.view(count, -1, *x.shape[1:]).transpose(1, 2) for x in (inputs.q, inputs.k, inputs.v))  # (B, H, T, K)
     bias = inputs.bias.table.to(q.dtype) if isinstance(inputs.bias, DenseBias) else None

@@ -1,7 +1,5 @@
 """The varlen kernel: torch's `varlen_attn`, FlashAttention over ragged tokens. CUDA only; not run on a GPU yet."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 
@@ -35,12 +33,10 @@ def unsupported_reason(inputs: AttentionInputs, dropout: float) -> str | None:
 
 
 def is_preferred(inputs: AttentionInputs, dropout: float) -> bool:
-    """Wherever it is supported."""
     return True
 
 
 def run(inputs: AttentionInputs, dropout: float) -> Tensor:
-    """Attend: (N, H, V)."""
     from torch.nn.attention.varlen import varlen_attn
 
     window = _window(inputs)

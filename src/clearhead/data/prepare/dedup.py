@@ -1,7 +1,5 @@
 """Deduplication: exact up to whitespace and case, or near duplicates by MinHash (Broder 1997)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +41,6 @@ def exact_stages(work: Path, tasks: int, before: Steps) -> list[PrepareStage]:
 
 
 def exact_filter(work: Path) -> Any:
-    """Return the step that drops exact duplicates of earlier documents."""
     from datatrove.pipeline.dedup import ExactDedupFilter
 
     (work / "duplicates").mkdir(parents=True, exist_ok=True)

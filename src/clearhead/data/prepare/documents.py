@@ -1,7 +1,5 @@
 """Source files of a corpus and their documents; unreadable documents are reported with place and reason."""
 
-from __future__ import annotations
-
 import bz2
 import codecs
 import gzip

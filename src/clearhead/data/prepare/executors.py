@@ -1,7 +1,5 @@
 """Executors: run the tasks of a stage in this process, in local workers, on Slurm or on Ray, with datatrove."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections import deque

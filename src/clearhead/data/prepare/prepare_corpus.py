@@ -4,8 +4,6 @@ Tasks and their output depend on the files alone: the bytes are the same for any
 on Ray, and after any interruption. A stage starts when the previous one is complete.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections import Counter
@@ -180,7 +178,6 @@ def _summary(work: Path, settings: PrepareConfig, runs: list[list[Path]]) -> Pre
 
 
 def _count(folder: Path) -> int:
-    """Return the number of documents of all tasks of a step."""
     return sum(int(path.read_text()) for path in folder.glob("*.count"))
 
 

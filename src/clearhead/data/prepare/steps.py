@@ -87,7 +87,6 @@ class WriteDocuments:
     folder: str
 
     def __call__(self, data: Iterable[Any], rank: int, world_size: int) -> None:
-        """Write all documents, then rename the file."""
         path = _filtered_path(self.folder, rank)
         part = path.with_suffix(".part")
         count = 0
@@ -106,7 +105,6 @@ class ReadFiltered:
     folder: str
 
     def __call__(self, data: Any, rank: int, world_size: int) -> Iterator[Any]:
-        """Yield the documents of this task, in order."""
         from datatrove.data import Document
 
         with gzip.open(_filtered_path(self.folder, rank), "rt", encoding="utf-8", newline="\n") as file:
@@ -139,7 +137,6 @@ class PackTokens:
         write_atomic(target.with_suffix(".json"), json.dumps(counts))
 
     def _sentences(self, data: Iterable[Any], places: list[str]) -> Iterator[list[list[int]]]:
-        """Yield the tokenized sentences of each document."""
         stream, tokenizer = iter(data), _tokenizer(self.tokenizer)
         while chunk := list(islice(stream, TOKENIZE_DOCUMENTS)):
             places += [document.id for document in chunk]
@@ -169,7 +166,6 @@ def regex_word_tokenizer(language: str) -> Any:
 
 
 def shard_name(rank: int, tasks: int) -> str:
-    """Return the file name of a task's shard."""
     return f"shard-{rank:05d}-of-{tasks:05d}.array_record"
 
 

@@ -100,9 +100,7 @@ MODERNBERT = Family(
             "vocabulary", {**HEAD, "decoder": "output"}, {**INNER, "bias": ConfigKey("decoder_bias", True)}
         ),
         "ModernBertForSequenceClassification": HeadMapping(
-            "sequence",
-            {**HEAD, "classifier": "output"},
-            {**INNER, **DROPOUT, "pool": POOL},
+            "sequence", {**HEAD, "classifier": "output"}, {**INNER, **DROPOUT, "pool": POOL}
         ),
         "ModernBertForTokenClassification": HeadMapping(
             "token", {**HEAD, "classifier": "output"}, {**INNER, **DROPOUT}

@@ -9,8 +9,6 @@ interface returns the same kernel with a listener before it: SDPA stays SDPA, ma
 no tensor is converted or copied. Models of clearhead are passed to `clearhead.attention`.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -104,7 +102,6 @@ def _ablate_transformers(model: nn.Module, heads: Mapping[str, Heads]) -> Genera
 
 
 def module_of(model: Any) -> nn.Module:
-    """Returns the module itself, or the one of a pipeline."""
     module = model if isinstance(model, nn.Module) else getattr(model, "model", None)
     if not isinstance(module, nn.Module):
         raise ValueError(

@@ -84,7 +84,6 @@ class CapturedCall:
         return AttentionMap(call.check(), self.site.kind, self.kernel, output if fits else None)
 
     def _mask_and_bias(self, first: int) -> tuple[Mask, Tensor | None]:
-        """Returns the mask, and the tensor to add to the scores."""
         if self.mask is None:
             return Causal() if self._is_causal_sdpa else Full(), self.bias
         mask = _collapse_broadcast(self.mask)
@@ -138,5 +137,4 @@ def _collapse_broadcast(x: Tensor) -> Tensor:
 
 
 def implementation(module: nn.Module) -> str:
-    """Returns the name of the kernel of an attention module."""
     return getattr(getattr(module, "config", None), "_attn_implementation", None) or "eager"

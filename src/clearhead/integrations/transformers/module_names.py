@@ -121,7 +121,6 @@ def _projection(module: nn.Module, parent: nn.Module) -> Tensor | None:
 
 
 def uses_attention_interface(module: nn.Module) -> bool:
-    """Returns whether this module gets its kernel from transformers' attention interface."""
     return _class_uses_interface(type(module))
 
 

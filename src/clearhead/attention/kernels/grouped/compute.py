@@ -4,8 +4,6 @@ Each tile is computed by torch's fused kernel or by plain batched matmuls in cac
 its size, dtype and direction (`tuning.py`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -38,7 +36,6 @@ class GroupedCall:
 
     @property
     def plan(self) -> GroupPlan:
-        """The groups of these two layouts."""
         sizes = self.layout_k.host_lengths
         return self.layout_q.memoize(
             ("plan", sizes), lambda: plan_groups(self.layout_q.host_lengths, sizes, self.layout_q.device)
@@ -263,7 +260,6 @@ def _weights(
 
 
 def _product(a: Tensor, b: Tensor, scale: float) -> Tensor:
-    """Scale · a @ b of (b h, ...) matrices."""
     return torch.baddbmm(a.new_empty(1, 1, 1), a, b, beta=0, alpha=scale)
 
 
@@ -295,7 +291,6 @@ def _like(x: Tensor, rows: int) -> Tensor:
 
 
 def _scatter_back(gathered: Tensor, out: Tensor, index: GatherIndex) -> None:
-    """Copy gathered rows back to their tokens."""
     out.index_copy_(0, index.tokens, gathered.index_select(0, index.rows))
 
 
@@ -305,5 +300,4 @@ def repeat(x: Tensor, heads: int) -> Tensor:
 
 
 def _fold(x: Tensor, key_heads: int) -> Tensor:
-    """The gradient of `repeat`."""
     return x if x.shape[1] == key_heads else x.unflatten(1, (key_heads, -1)).sum(2)

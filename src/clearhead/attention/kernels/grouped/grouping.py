@@ -5,8 +5,6 @@ sequences, where calls would dominate, are gathered next to others of similar le
 than another call.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ them into tiles, `compute.py` computes); padding stays inside. The backward pass
 is one opaque operator under `torch.compile`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -31,12 +29,10 @@ def unsupported_reason(inputs: AttentionInputs, dropout: float) -> str | None:
 
 
 def is_preferred(inputs: AttentionInputs, dropout: float) -> bool:
-    """Wherever it is supported."""
     return True
 
 
 def run(inputs: AttentionInputs, dropout: float) -> Tensor:
-    """Attend: (N, H, V)."""
     scale, bias = inputs.scale, inputs.bias
     assert scale is not None and (bias is None or isinstance(bias, RelativeBias))
     table, slopes = (None, None) if bias is None else (bias.table, bias.slopes)

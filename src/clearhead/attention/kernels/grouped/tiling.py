@@ -1,7 +1,5 @@
 """Tiling: the blocks of one group that are computed at once, each with its mask."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
