@@ -1,6 +1,6 @@
 # make setup: a virtual environment with everything; the others work inside it.
 PYTHON ?= python3
-BIN := .venv/bin
+BIN ?= .venv/bin
 WORKERS ?= 2
 
 .PHONY: packages setup checks test slow bench docs web dist smoke
