@@ -1,8 +1,12 @@
 # make setup: a virtual environment with everything; the others work inside it.
 PYTHON ?= python3
-BIN := .venv/bin
+BIN ?= .venv/bin
+WORKERS ?= 2
 
-.PHONY: setup checks test slow bench docs web
+.PHONY: packages setup checks test slow bench docs web dist smoke
+
+packages: # the system packages that are missing
+	.ci/packages
 
 setup:
 	$(PYTHON) -m venv .venv
@@ -16,7 +20,7 @@ checks:
 	$(BIN)/pyright
 
 test:
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n $(WORKERS)
 
 slow:
 	$(BIN)/pytest -m slow
@@ -30,3 +34,11 @@ web: # the viewer and the server's pages: checked, tested, built into the packag
 
 docs:
 	$(BIN)/zensical build --clean --strict
+
+dist: # the wheel and the sdist into dist/
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+
+smoke: # installs the files of dist/, each in a new environment, and uses them
+	for file in dist/*; do PYTHON=$(PYTHON) .ci/smoke $$file || exit 1; done

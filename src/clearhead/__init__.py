@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = ["Layout", "Pipeline", "ablate_heads", "attend", "load", "look"]
 

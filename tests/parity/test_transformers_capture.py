@@ -583,7 +583,10 @@ def test_dispatch():
         look(model, layers=["decoder.0"]),
     ):
         pass
-    with pytest.raises(ValueError, match="no attention matches: the model has encoder"), look(model, kinds=["cross"]):
+    with (
+        pytest.raises(ValueError, match=r"no attention matches: the model has encoder\.0"),
+        look(model, kinds=["cross"]),
+    ):
         pass
     with pytest.raises(ValueError, match=r"no attention 'encoder.9'"), ablate_heads(model, {"encoder.9": [0]}):
         pass

@@ -139,12 +139,9 @@ def _bottleneck(args: StudyArgs) -> BottleneckResult:
 def _gradient(args: StudyArgs) -> GradientResult:
     from clearhead.studies import StudyCorpus, gradient
 
-    corpus = StudyCorpus.from_file(text)
-    if name == "gradient":
-        sizes: dict[str, Any] = {"steps": 3, "width": 16, "reach": 24, "sequences": 4} if quick else {}
-        return gradient.measure(corpus, folder, seed=seed, on_progress=on_progress, **sizes)
-    sizes = {"steps": 12, "models": language_models.SMALL, "vocab_size": 300, "batch_tokens": 512} if quick else {}
-    return language_models.measure(corpus, folder, seed=seed, on_progress=on_progress, **sizes)
+    sizes: dict[str, Any] = {"steps": 3, "width": 16, "reach": 24, "sequences": 4} if args.quick else {}
+    corpus = StudyCorpus.from_file(args.text)
+    return gradient.measure(corpus, args.folder, seed=args.seed, on_progress=args.on_progress, **sizes)
 
 
 def _language_models(args: StudyArgs) -> LanguageModelsResult:
@@ -153,7 +150,7 @@ def _language_models(args: StudyArgs) -> LanguageModelsResult:
     sizes: dict[str, Any] = {}
     if args.quick:
         sizes = {"steps": 12, "models": language_models.SMALL, "vocab_size": 300, "batch_tokens": 512}
-    corpus = StudyCorpus.of(args.text)
+    corpus = StudyCorpus.from_file(args.text)
     return language_models.measure(corpus, args.folder, seed=args.seed, on_progress=args.on_progress, **sizes)
 
 

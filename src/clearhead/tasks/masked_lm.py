@@ -47,7 +47,7 @@ class MaskedLM(TextTask):
         return {}
 
     @classmethod
-    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, data_info: Mapping[str, Any]) -> MaskedLM:
+    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, data_info: Mapping[str, Any]) -> Self:
         """Create the task with a recipe's limits."""
         return cls(tokenizer, settings)
 

@@ -46,13 +46,13 @@ class ReplacedTokens(MaskedLM):
         return {}
 
     @classmethod
-    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, data_info: Mapping[str, Any]) -> ReplacedTokens:
+    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, data_info: Mapping[str, Any]) -> Self:
         """Create the task with a recipe's limits."""
         if settings.pairs != "none":
             raise ValueError(
                 f"data.pairs is {settings.pairs!r}: replaced-token detection reads single texts; remove it"
             )
-        return super().from_recipe(tokenizer, settings, facts)
+        return super().from_recipe(tokenizer, settings, data_info)
 
     @property
     def head(self) -> tuple[HeadKind, tuple[str, ...]]:
