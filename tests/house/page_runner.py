@@ -17,6 +17,7 @@ import subprocess
 import time
 import tomllib
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,7 @@ def check_install(command: str) -> None:
     known = {re.split(r"[^\w-]", r)[0].lower() for r in requirements}
     words = shlex.split(command, comments=True)
     assert words[:2] == ["pip", "install"], command
-    for before, word in zip(words[1:], words[2:], strict=False):
+    for before, word in pairwise(words[1:]):
         if before == "-r":
             assert (ROOT / word).is_file(), f"{command}: no file {word}"
         elif match := re.fullmatch(r"(?:\.|clearhead)\[([\w,]+)\]", word):
@@ -136,6 +137,11 @@ class PageRunner:
             self._interpreter.kill()
             self._interpreter.communicate()
         self._output.close()
+
+    def run_page(self, page: Path) -> None:
+        """Run all blocks of a page, in page order."""
+        for block in page_blocks(page):
+            self.run(block)
 
     def run(self, block: PageBlock) -> None:
         """Run one block; an error names the block's line."""

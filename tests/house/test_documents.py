@@ -18,13 +18,11 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_blocks_run_in_page_order(page, tmp_path):
     """Nothing is prepared: a page has the files of a clone, and what its own blocks wrote. `pip` lines are checked."""
-    blocks = [block for block in page_blocks(page) if block.runs]
-    if not blocks:
+    if not any(block.runs for block in page_blocks(page)):
         pytest.skip("nothing to run on this page")
     copy_clone(tmp_path)
     with PageRunner(tmp_path, Path(sys.executable).parent) as runner:
-        for block in blocks:
-            runner.run(block)
+        runner.run_page(page)
 
 
 @pytest.mark.slow
@@ -34,13 +32,17 @@ def test_readme_runs_in_a_fresh_environment(tmp_path):
     subprocess.run([sys.executable, "-m", "venv", tmp_path / ".venv"], check=True)
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")}
     with PageRunner(tmp_path, tmp_path / ".venv" / "bin", install=True, environment=environment) as runner:
-        for block in page_blocks(ROOT / "README.md"):
-            runner.run(block)
+        runner.run_page(ROOT / "README.md")
 
 
 @pytest.mark.parametrize(
     "command",
-    ["pip install '.[sea]'", "pip install -r no-weights.txt", "pip install torhc==2.13.0", "pip install transformers==4.0"],
+    [
+        "pip install '.[sea]'",
+        "pip install -r no-weights.txt",
+        "pip install torhc==2.13.0",
+        "pip install transformers==4.0",
+    ],
 )
 def test_wrong_install_lines_are_found(command):
     with pytest.raises(AssertionError):
@@ -64,8 +66,7 @@ def test_a_page_that_does_not_run_is_found(line, text, tmp_path):
         PageRunner(folder, Path(sys.executable).parent) as runner,
         pytest.raises(AssertionError, match=f"^line {line}: "),
     ):
-        for block in page_blocks(page):
-            runner.run(block)
+        runner.run_page(page)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
