@@ -1,6 +1,8 @@
 """Take the screenshots of the server's page, in headless Chromium: python docs/pictures/serve.py NAME=FOLDER ...
 
-Starts `clearhead serve` with these models. The picture of a task that no model supports is not updated.
+Starts `clearhead serve` with these models. The picture of a task that no model supports is not updated. The texts fit small
+models: a classifier of `examples/reviews.csv`, a translator of `examples/sentences.*`, a language model of
+`examples/lighthouse.txt`, and the question answerer of docs/pictures/tune.py.
 """
 
 from __future__ import annotations
@@ -17,10 +19,14 @@ from typing import Any
 HERE = Path(__file__).parent
 FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
 FILLED: dict[str, dict[str, str]] = {
-    "classify": {"text": "A film that warms the heart and never once insults the mind."},
-    "qa": {"question": "Where did Ada Lovelace meet Charles Babbage?"},
-    "translate": {"text": "A little girl is sitting on a bench and reading a book."},
-    "generate": {"prompt": "ROMEO:\n", "max_new_tokens": "90", "temperature": "0.7", "seed": "7"},
+    "classify": {"text": "The dessert was delicious and the host was friendly."},
+    "qa": {
+        "question": "Who led the office in Ghent?",
+        "context": "Initech opened its office in Turin in 1949, led by Karl Benz. Globex opened its office in Ghent in 1950, "
+        "led by Ada Byron.",
+    },
+    "translate": {"text": "A dog is running across the street."},
+    "generate": {"prompt": "Monday: the sky was", "max_new_tokens": "60", "temperature": "0.7", "seed": "7"},
     "embed": {},
 }
 SEEN = ("translate", "qa", "classify", "generate", "embed")  # the first served task of these shows its attention

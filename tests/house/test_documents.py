@@ -1,62 +1,72 @@
-"""README and docs: every Python block and every `clearhead` command runs, every link between pages resolves."""
+"""README and docs: the blocks of every page run in page order, and every link between pages resolves."""
 
 from __future__ import annotations
 
 import os
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.house.page_runner import ROOT, PageRunner, check_install, copy_clone, page_blocks
+
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def save_small_llama(folder: Path, text: Path) -> None:
-    """Save a small Llama with its tokenizer, and a text of a few thousand tokens."""
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    from clearhead.text import train_tokenizer
-
-    text.write_text("the animal did not cross the street because it was too tired " * 200)
-    tokenizer = train_tokenizer(text, template="gpt2", vocab_size=300)
-    tokenizer.save(folder)
-    config = LlamaConfig(
-        vocab_size=tokenizer.vocab_size, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
-        max_position_embeddings=8192,
-    )  # fmt: skip
-    LlamaForCausalLM(config).save_pretrained(folder)
-
-
-def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M)
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_code_and_commands_run(page, tmp_path):
-    """The Python blocks of a page run in order as one program, then its commands in the same folder."""
-    code = "\n".join(blocks(page, "python"))
-    lines = [line for block in blocks(page, "console") for line in block.splitlines()]
-    commands = [line.removeprefix("$ ") for line in lines if line.startswith("$ clearhead ")]
-    if not code and not commands:
+def test_blocks_run_in_page_order(page, tmp_path):
+    """Nothing is prepared: a page has the files of a clone, and what its own blocks wrote. `pip` lines are checked."""
+    if not any(block.runs for block in page_blocks(page)):
         pytest.skip("nothing to run on this page")
-    (tmp_path / "questions.txt").write_text("Who wrote this?\nWhen?\n")  # files that the pages refer to
-    rows = [f"The {noun} was {label}.,{label}\n" for label in ("good", "bad") for noun in ("food", "room", "staff")]
-    (tmp_path / "reviews.csv").write_text("review,verdict\n" + "".join(rows * 3))
-    if "my-llama" in code:
-        save_small_llama(tmp_path / "my-llama", tmp_path / "long.txt")
-    environment = {**os.environ, "BROWSER": "true"}  # opens no browser
-    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, env=environment)
-    assert result.returncode == 0, result.stderr
-    for command in commands:
-        words = shlex.split(command.partition(" | ")[0])
-        result = subprocess.run(
-            [str(Path(sys.executable).parent / words[0]), *words[1:]], cwd=tmp_path, capture_output=True, text=True
-        )
-        assert result.returncode == 0, f"{command}\n{result.stdout}{result.stderr}"
+    copy_clone(tmp_path)
+    with PageRunner(tmp_path, Path(sys.executable).parent) as runner:
+        runner.run_page(page)
+
+
+@pytest.mark.slow
+def test_readme_runs_in_a_fresh_environment(tmp_path):
+    """A new virtual environment, the README's own `pip` lines, then every block in order."""
+    copy_clone(tmp_path)
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / ".venv"], check=True)
+    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")}
+    with PageRunner(tmp_path, tmp_path / ".venv" / "bin", install=True, environment=environment) as runner:
+        runner.run_page(ROOT / "README.md")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pip install '.[sea]'",
+        "pip install -r no-weights.txt",
+        "pip install torhc==2.13.0",
+        "pip install transformers==4.0",
+    ],
+)
+def test_wrong_install_lines_are_found(command):
+    with pytest.raises(AssertionError):
+        check_install(command)
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        (5, "```python\nopen('examples/reviews.csv')\nx = 1\n```\n```python\nx + y\n```\n"),
+        (1, "```console\n$ clearhead info no-such-folder\n```\n"),
+        (1, "```console\n$ test -e made.txt\n```\n```python\nopen('made.txt', 'w')\n```\n"),
+    ],
+    ids=["unknown name", "failing command", "file that a later block writes"],
+)
+def test_a_page_that_does_not_run_is_found(line, text, tmp_path):
+    page, folder = tmp_path / "page.md", tmp_path / "clone"
+    page.write_text(text, encoding="utf-8")
+    copy_clone(folder)
+    with (
+        PageRunner(folder, Path(sys.executable).parent) as runner,
+        pytest.raises(AssertionError, match=f"^line {line}: "),
+    ):
+        runner.run_page(page)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
