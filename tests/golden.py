@@ -324,7 +324,7 @@ def command(*arguments: object) -> str:
 
 
 def command_train(recipe: Path, folder: Path) -> None:
-    command("train", recipe, "--folder", folder)
+    command("train", recipe, "--out", folder)
 
 
 def command_figure(model: Path | str, text: str, layer: str, head: int, path: Path) -> bytes:

@@ -26,7 +26,17 @@ def corpus(tmp_path):
 
 
 def run(corpus, *more):
-    given = ["prepare", corpus / "corpus", corpus / "shards", "--tokenizer", corpus / "words", "--split", "line", *more]
+    given = [
+        "prepare",
+        corpus / "corpus",
+        "--out",
+        corpus / "shards",
+        "--tokenizer",
+        corpus / "words",
+        "--split",
+        "line",
+        *more,
+    ]
     return CliRunner().invoke(app, [str(x) for x in given])
 
 
@@ -67,6 +77,6 @@ def test_what_cannot_be_is_told_in_a_line(corpus, more, words):
 def test_a_folder_without_text_is_told(corpus):
     (corpus / "empty").mkdir()
     done = CliRunner().invoke(
-        app, ["prepare", str(corpus / "empty"), str(corpus / "s"), "--tokenizer", str(corpus / "words")]
+        app, ["prepare", str(corpus / "empty"), "--out", str(corpus / "s"), "--tokenizer", str(corpus / "words")]
     )
     assert done.exit_code == 2 and "has no supported file" in done.output

@@ -59,7 +59,7 @@ def test_a_recipe_becomes_a_model(here):
 
 def test_in_another_folder_with_a_tracker(here):
     (here / "mine.py").write_text("seen = []\ndef track(step, numbers):\n    seen.append((step, sorted(numbers)))\n")
-    done = run("r.yaml", "--folder", "there", "--set", "train.steps=2", "--track", "mine:track")
+    done = run("r.yaml", "--out", "there", "--set", "train.steps=2", "--track", "mine:track")
     assert done.exit_code == 0, done.stderr
     assert (here / "there" / "model").is_dir()
     import mine  # type: ignore[import-not-found]
@@ -88,7 +88,7 @@ def test_in_another_folder_with_a_tracker(here):
         (["r.yaml", "--track", "json"], "write it as module:function"),
         (["r.yaml", "--track", "json:decoder"], "is not a function"),
         (["r.yaml", "--processes", "0"], "--processes is 0: give at least 1"),
-        (["r.yaml", "--folder", "r.yaml"], "r.yaml"),
+        (["r.yaml", "--out", "r.yaml"], "r.yaml"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_one_line(here, args, says):

@@ -1,7 +1,8 @@
-"""From a table to answers, as somebody new would go: new, check, train, eval, errors, predict; and what goes wrong."""
+"""From a table to answers, as a new user would go: new, check, train, eval, error-analysis, predict, and errors."""
 
 from __future__ import annotations
 
+import csv
 import json
 import subprocess
 import sys
@@ -96,10 +97,57 @@ def test_every_task_is_measured_answered_and_its_mistakes_listed(trained, folder
     assert json.loads(said("eval", model, folder / file, "--json").stdout)["rows"] == 120
     lines = said("predict", model, folder / file, "--json").stdout.splitlines()
     assert len(lines) == 120 and all(json.loads(line) for line in lines)
-    assert len(said("predict", model, folder / file).stdout.splitlines()) == 120
-    for line in said("errors", model, folder / file, "-n", "3", "--json").stdout.splitlines():
+    header, *lines = said("predict", model, folder / file).stdout.splitlines()
+    assert len(lines) == 120 and {len(line.split("\t")) for line in lines} == {len(header.split("\t"))}
+    for line in said("error-analysis", model, folder / file, "-n", "3", "--json").stdout.splitlines():
         mistake = json.loads(line)
         assert mistake["expected"] != mistake["predicted"] and mistake["attended"] and mistake["line"] > 0
+
+
+@pytest.mark.parametrize("out", ["answers.csv", "answers.tsv"])
+def test_predictions_join_the_table_by_row_and_id(trained, tmp_path, out):  # noqa: F811
+    """Three rows cannot be read: a wrong number of columns, an empty text, bytes that are not UTF-8."""
+    lines = [
+        b"key,text",
+        b"a7,the old dog",
+        b"b1,one,red,car",
+        b"c9,",
+        b"d4,one red car sees",
+        b"\xff\xfe,x",
+        b",the dog",
+    ]
+    (tmp_path / "rows.csv").write_bytes(b"\n".join(lines) + b"\n")
+    model = trained("one")[0].folder / "model"
+    done = said("predict", model, tmp_path / "rows.csv", "--id", "key", "--out", tmp_path / out)
+    assert "3 rows were not predicted" in done.stderr
+    with (tmp_path / out).open(newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="," if out.endswith("csv") else "\t"))
+    assert [row["row"] for row in rows] == ["1", "2", "3", "4", "5", "6"]
+    assert [row["key"] for row in rows] == ["a7", "", "c9", "d4", "", ""]  # a broken row has no columns
+    assert [row["label"] for row in rows] == ["animal", "", "", "thing", "", "animal"]
+    assert "line 3: has 4 columns" in rows[1]["error"] and "'text' is empty" in rows[2]["error"]
+    assert "UTF-8" in rows[4]["error"] and not any(rows[i]["error"] for i in (0, 3, 5))
+    by_id = {row["key"]: row["label"] for row in rows if row["label"]}
+    assert by_id["a7"] == "animal" and by_id["d4"] == "thing"
+    found = [json.loads(line) for line in said("predict", model, tmp_path / "rows.csv", "--json").stdout.splitlines()]
+    assert [row["row"] for row in found] == [1, 2, 3, 4, 5, 6] and "id" not in found[0]
+    assert [row.get("answer") for row in found] == ["animal", None, None, "thing", None, "animal"]
+    assert [row.get("line") for row in found] == [None, 3, 4, None, 6, None]
+
+
+def test_an_id_column_is_found(trained, tmp_path):  # noqa: F811
+    (tmp_path / "rows.jsonl").write_text('{"id": 12, "text": "the old dog"}\n{"id": 13, "text": "one red car"}\n')
+    model = trained("one")[0].folder / "model"
+    found = [json.loads(line) for line in said("predict", model, tmp_path / "rows.jsonl", "--json").stdout.splitlines()]
+    assert [(row["id"], row["answer"]) for row in found] == [("12", "animal"), ("13", "thing")]
+
+
+def test_eval_warns_about_the_training_file(trained, folder, tmp_path):  # noqa: F811
+    model = trained("one")[0].folder / "model"
+    assert "was trained on" in said("eval", model, folder / "one.tsv").stderr
+    other = (folder / "one.tsv").read_text().splitlines()[:50]
+    (tmp_path / "other.tsv").write_text("\n".join(other) + "\n")
+    assert "trained on" not in said("eval", model, tmp_path / "other.tsv").stderr
 
 
 def test_lines_of_text_and_a_question_about_a_whole_file(trained, tmp_path):  # noqa: F811
@@ -115,7 +163,7 @@ def test_mistakes_as_a_page(trained, folder, tmp_path):  # noqa: F811
     wrong = tmp_path / "wrong.tsv"
     wrong.write_text("text\tlabel\nthe old dog\tthing\nthe small car\tanimal\nthe cat\tanimal\n")
     model = trained("one")[0].folder / "model"
-    out = said("errors", model, wrong, "--page", tmp_path / "page.html").stdout
+    out = said("error-analysis", model, wrong, "--out", tmp_path / "page.html").stdout
     assert "wrong.tsv:2" in out and "wrong.tsv:3" in out and "wrong.tsv:4" not in out
     assert "<!doctype html>" in (tmp_path / "page.html").read_text().lower()
 
@@ -171,7 +219,7 @@ def test_marked_text_is_drafted_measured_and_answered(trained, folder, tmp_path,
     model = trained("tag")[0].folder / "model"
     told = json.loads(said("eval", model, "marked.jsonl", "--json").stdout)
     assert told["rows"] == 119 and told["f1"] > 90
-    assert len(said("predict", model, "marked.jsonl").stdout.splitlines()) == 120
+    assert len(said("predict", model, "marked.jsonl").stdout.splitlines()) == 121
 
 
 def test_check_asks_whether_a_rare_label_is_a_slip(folder, tmp_path):  # noqa: F811

@@ -118,5 +118,5 @@ def alive(process: psutil.Process) -> bool:
 
 
 def command(recipe: Path, folder: Path, processes: int) -> list[str]:
-    words = ["-m", "clearhead.cli", "train", str(recipe), "--folder", str(folder), "--processes", str(processes)]
+    words = ["-m", "clearhead.cli", "train", str(recipe), "--out", str(folder), "--processes", str(processes)]
     return [sys.executable, *words, "--track", "tests.distributed.kill:exit_when_told"]

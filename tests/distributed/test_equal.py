@@ -208,7 +208,7 @@ def test_what_two_processes_saved_one_command_finishes(tmp_path):
     together(2, finish, values, tmp_path, folder)
     shutil.rmtree(folder / "model")
     (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(tiny(tmp_path, steps=9, evaluate_every=3, save_every=3)))
-    command = [sys.executable, "-m", "clearhead.cli", "train", "recipe.yaml", "--folder", "run", "--json"]
+    command = [sys.executable, "-m", "clearhead.cli", "train", "recipe.yaml", "--out", "run", "--json"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["step"] == 9

@@ -33,7 +33,7 @@ def machine(base: Path, port: int) -> Watched:
     """One agent, started as docs/cluster.md says."""
     words = ["--nnodes", "2", "--nproc-per-node", "1", "--max-restarts", "10", "--rdzv-backend", "c10d"]
     words += ["--rdzv-endpoint", f"localhost:{port}", "--rdzv-id", "test", "--local-addr", "localhost"]
-    words += ["-m", "clearhead.cli", "train", str(base / "recipe.yaml"), "--folder", str(base / "torn")]
+    words += ["-m", "clearhead.cli", "train", str(base / "recipe.yaml"), "--out", str(base / "torn")]
     run = Watched(base, base / "torn", [sys.executable, "-m", "torch.distributed.run", *words])
     run.start()
     return run

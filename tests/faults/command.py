@@ -22,7 +22,7 @@ def write(base: Path, values: dict[str, Any]) -> None:
 
 
 def start(base: Path, folder: Path, limit: int | None = None) -> BaseProcess:
-    """`clearhead train r.yaml --folder FOLDER`, in `base`; no file may grow beyond `limit` bytes."""
+    """`clearhead train r.yaml --out FOLDER`, in `base`; no file may grow beyond `limit` bytes."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([*PRELOAD, "clearhead.cli", "clearhead.train.sharding", "tests.faults.command"])
     process = context.Process(target=_command, args=(str(base), str(folder), limit))
@@ -44,7 +44,7 @@ def _command(base: str, folder: str, limit: int | None) -> None:
         os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream.fileno())
     if limit is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
-    app(["train", "r.yaml", "--folder", folder])
+    app(["train", "r.yaml", "--out", folder])
 
 
 def timeless(folder: Path) -> list[dict[str, Any]]:

@@ -171,7 +171,7 @@ def test_shards_must_have_plain_names(shards, name):
 @pytest.mark.parametrize("name", ["pytorch_model.bin", "pytorch_model-00001-of-00002.bin"])
 def test_pickles_are_refused_with_the_mend(tmp_path, name):
     (tmp_path / name).write_bytes(b"x")
-    with pytest.raises(ValueError, match=f"as a pickle .*`clearhead convert {tmp_path} NEW`"):
+    with pytest.raises(ValueError, match=f"as a pickle .*`clearhead convert {tmp_path} --out NEW`"):
         weight_files(tmp_path)
 
 

@@ -464,29 +464,29 @@ def test_ctrl_c(here, monkeypatch):
 def test_the_command(here, in_process):
     table = torch.randn(10, 4)
     old = old_folder(here / "old", {"a": table, "b\x1b[31m": table}, training_args__bin=b"x")
-    done = run(app, [str(old), "new"])
+    done = run(app, [str(old), "--out", "new"])
     assert done.exit_code == 0, done.output
     assert "new: 1 tensors, 0.0 MB" in done.stdout
     assert "tied weights, stored once: 'b\\x1b[31m' is a" in done.stdout
     assert "not copied: training_args.bin" in done.stdout
-    done = run(app, [str(old), "newer", "--json"])
+    done = run(app, [str(old), "--out", "newer", "--json"])
     summary = json.loads(done.stdout)
-    assert summary["ok"] and summary["new"] == "newer" and summary["tied"] == {"b\x1b[31m": "a"}
+    assert summary["ok"] and summary["out"] == "newer" and summary["tied"] == {"b\x1b[31m": "a"}
 
 
 def test_the_command_refuses_on_one_line(here, in_process):
     old = old_folder(here / "old", {"a": Harm()})
-    done = run(app, [str(old), "new"])
+    done = run(app, [str(old), "--out", "new"])
     assert done.exit_code == 2
     assert re.fullmatch(r"clearhead convert: pytorch_model.bin is refused.*posix.system.*\n", done.stderr)
     assert done.stdout == ""
-    done = run(app, [str(old), "new", "--json"])
+    done = run(app, [str(old), "--out", "new", "--json"])
     assert done.exit_code == 2
     assert "posix.system" in json.loads(done.stdout)["error"]
     assert os.listdir(here) == ["old"]
     (here / "new").mkdir()
     (here / "new" / "x").touch()
-    done = run(app, [str(old), "new"])
+    done = run(app, [str(old), "--out", "new"])
     assert done.exit_code == 2 and "is not empty" in done.stderr
 
 

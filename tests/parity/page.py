@@ -35,7 +35,7 @@ BOTTOM = """
 - Unknown config keys are kept and saved again. A value that would need different modeling code, such as
   `position_embedding_type: relative_key`, is refused.
 - Marian with separate source and target vocabularies, and ALBERT with `inner_group_num` other than 1, are refused.
-- Weights in safetensors only; `clearhead convert OLD NEW` converts a pickle.
+- Weights in safetensors only; `clearhead convert OLD --out NEW` converts a pickle.
 
 ## Architectures
 

@@ -66,7 +66,13 @@ def test_an_old_albert_through_convert(tmp_path):
     transformers = pytest.importorskip("transformers")
     with pytest.raises(ValueError, match="clearhead convert"):
         clearhead.load(RXNMAPPER)
-    command = [str(Path(sys.executable).parent / "clearhead"), "convert", str(RXNMAPPER), str(tmp_path / "new")]
+    command = [
+        str(Path(sys.executable).parent / "clearhead"),
+        "convert",
+        str(RXNMAPPER),
+        "--out",
+        str(tmp_path / "new"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     opened = clearhead.load(tmp_path / "new").loaded

@@ -3,18 +3,14 @@ from __future__ import annotations
 import json
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from clearhead.cli.tokenizer import tokenizer
+from clearhead.cli import app
 from clearhead.text import Tokenizer
-
-app = typer.Typer()
-app.command()(tokenizer)
 
 
 def run(*words):
-    return CliRunner().invoke(app, [str(w) for w in words])
+    return CliRunner().invoke(app, ["tokenizer", "train", *(str(w) for w in words)])
 
 
 def test_a_tokenizer_from_files(corpus, made, tmp_path):
@@ -80,4 +76,4 @@ def test_a_missing_file_is_one_line(tmp_path):
 
 
 def test_the_help_has_an_example():
-    assert "Example: clearhead tokenizer" in run("--help").stdout
+    assert "Example: clearhead tokenizer train" in run("--help").stdout

@@ -25,7 +25,7 @@ def chat(
         bool, typer.Option("--json", help="Print one JSON object per turn: turn, reply, dropped_turns.")
     ] = False,
     dtype: DtypeOption = "auto",
-    device: DeviceOption = "cpu",
+    device: DeviceOption = "auto",
 ) -> None:
     """Chat with a dialogue model in the terminal.
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def convert(
     old: Annotated[Path, typer.Argument(help="Model folder with pytorch_model.bin, in one file or sharded.")],
-    new: Annotated[Path, typer.Argument(help="Folder to write; it must be empty or not exist.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write; it must be empty or not exist.")],
     as_json: JsonOption = False,
 ) -> None:
     """Convert pickled weights to safetensors.
@@ -25,25 +25,25 @@ def convert(
     The pickle is loaded in a separate process that accepts tensors only. Code in the folder is not copied. The exit
     code is 2 if the folder is refused; nothing is written then.
 
-    Example: clearhead convert bert-old bert-new
+    Example: clearhead convert bert-old --out bert-new
     """
     from clearhead.hub.pickle_to_safetensors import convert_pickles
 
     try:
-        result = convert_pickles(old, new)
+        result = convert_pickles(old, out)
     except (ValueError, OSError) as error:
         if as_json:
             typer.echo(json.dumps({"ok": False, "error": str(error)}))
         typer.echo(f"clearhead convert: {error}", err=True)
         raise typer.Exit(2) from None
     if as_json:
-        typer.echo(json.dumps({"ok": True, "new": str(new), **asdict(result)}))
+        typer.echo(json.dumps({"ok": True, "out": str(out), **asdict(result)}))
     else:
-        show(new, result)
+        show(out, result)
 
 
-def show(new: Path, result: Conversion) -> None:
-    typer.echo(f"{new}: {result.tensors:,} tensors, {result.bytes / 1e6:,.1f} MB")
+def show(out: Path, result: Conversion) -> None:
+    typer.echo(f"{out}: {result.tensors:,} tensors, {result.bytes / 1e6:,.1f} MB")
     typer.echo(f"files: {_join(result.files)}")
     for name, kept in result.tied.items():
         typer.echo(f"tied weights, stored once: {_join([name])} is {_join([kept])}")

@@ -25,7 +25,7 @@ def embed(
         typer.Option("--out", "-o", help="Output file: .jsonl, .npy or .parquet. Default: JSON lines on stdout."),
     ] = None,
     dtype: DtypeOption = "auto",
-    device: DeviceOption = "cpu",
+    device: DeviceOption = "auto",
     pool: Annotated[
         str | None, typer.Option(help="Pooling: first, last, mean, max, min. Default: the model's.")
     ] = None,
@@ -43,7 +43,6 @@ def embed(
 
     Example: clearhead embed my-model questions.txt --out questions.npy
     """
-    import torch
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -54,8 +53,9 @@ def embed(
     console = Console(stderr=True, highlight=False)
     pipeline = load(model, dtype=dtype, device=device)
     used_dtype = str(next(iter(pipeline.model.parameters())).dtype).removeprefix("torch.")
-    support = "supports" if has_bfloat16(device) else "does not support"
-    console.print(f"[dim]dtype {used_dtype}; this {torch.device(device).type} {support} bfloat16 in hardware[/dim]")
+    used_device = next(iter(pipeline.model.parameters())).device
+    support = "supports" if has_bfloat16(used_device) else "does not support"
+    console.print(f"[dim]dtype {used_dtype}; this {used_device.type} {support} bfloat16 in hardware[/dim]")
     lines = LineReader(files or [])
     done = tokens = truncated = longest = 0
     begin = time.perf_counter()

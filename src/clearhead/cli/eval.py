@@ -29,7 +29,7 @@ def eval(
     ] = None,
     as_json: JsonOption = False,
     dtype: DtypeOption = "auto",
-    device: DeviceOption = "cpu",
+    device: DeviceOption = "auto",
 ) -> None:
     """Evaluate a model on labeled data, with confidence intervals.
 
@@ -42,12 +42,15 @@ def eval(
     from rich.table import Table
 
     from clearhead.cli.task_rows import parse_columns, rows_for
+    from clearhead.files import sha256
     from clearhead.pipeline import load
     from clearhead.tasks.registry import task_of
 
     loaded = load(model, dtype=dtype, device=device).loaded
     task = task_of(loaded)
     rows = rows_for(task, loaded, file, parse_columns(column), labeled=True)
+    if file.is_file() and sha256(file) == loaded.metadata.get("train_sha256"):
+        typer.echo(f"warning: the model was trained on {file}: the scores say nothing about new data", err=True)
     evaluation = task.evaluate(loaded, rows)
     if not evaluation.count:
         raise ValueError(f"{file} has no row to evaluate. {rows.report()}".strip())

@@ -29,7 +29,7 @@ def generate(
     stream: Annotated[bool, typer.Option(help="Print the text while it is generated.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object: text, score, seed.")] = False,
     dtype: DtypeOption = "auto",
-    device: DeviceOption = "cpu",
+    device: DeviceOption = "auto",
 ) -> None:
     """Generate text from a prompt, greedily or by sampling.
 

@@ -9,22 +9,36 @@ import typer
 from typer.core import TyperGroup
 
 from clearhead import __version__
+from clearhead.cli.options import TYPER_OPTIONS
 
 if TYPE_CHECKING:
     from typer._click import Command, Context, HelpFormatter
 
-# Section -> command -> first line of its help. The function NAME is in the module clearhead.cli.NAME.
+# Section -> command -> first line of its help. `a-b` is the function or the Typer a_b of the module clearhead.cli.a_b.
 COMMANDS = {
-    "Data and training": {
-        "new": "Write a commented recipe for your data.",
+    "Data": {
+        "data": "List, show, copy or download data sets.",
         "check": "Check labeled data before training: labels, lengths, leaks.",
         "tokenizer": "Train a tokenizer on text files.",
         "prepare": "Turn a corpus into token shards for pretraining.",
+    },
+    "Train": {
+        "new": "Write a commented recipe for your data.",
         "train": "Train a model from a recipe, or resume a run.",
         "prove": "Verify that a killed training run resumes bit for bit.",
-        "data": "List, show, copy or download data sets.",
+        "demo": "Train three small translators and compare their attention.",
+        "study": "List the studies, or run one.",
     },
-    "Inference": {
+    "Evaluate": {
+        "eval": "Evaluate a model on labeled data, with confidence intervals.",
+        "error-analysis": "List the most confident errors of a model.",
+    },
+    "Look inside": {
+        "see": "Show the attention of a model as a page or a figure.",
+        "heads": "Compute statistics of every attention head over a corpus.",
+        "info": "Describe a model folder and verify its files.",
+    },
+    "Predict and serve": {
         "predict": "Run a trained classifier, tagger or question answerer.",
         "translate": "Translate text, one line at a time.",
         "generate": "Generate text from a prompt, greedily or by sampling.",
@@ -32,21 +46,10 @@ COMMANDS = {
         "embed": "Compute an embedding vector for every line of text.",
         "serve": "Serve models over HTTP.",
     },
-    "Evaluation and attention": {
-        "eval": "Evaluate a model on labeled data, with confidence intervals.",
-        "errors": "List the most confident errors of a model.",
-        "see": "Show the attention of a model as a page or a figure.",
-        "heads": "Compute statistics of every attention head over a corpus.",
-    },
-    "Models and system": {
-        "info": "Describe a model folder and verify its files.",
+    "Tools": {
         "export": "Export a model to ONNX, int8 or CTranslate2.",
         "convert": "Convert pickled weights to safetensors.",
         "doctor": "Check every attention kernel on this machine.",
-    },
-    "Experiments": {
-        "demo": "Train three small translators and compare their attention.",
-        "study": "List the studies, or run one.",
     },
 }
 
@@ -62,8 +65,12 @@ class LazyGroup(TyperGroup):
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
         if cmd_name not in self.commands:
             return None
-        single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-        single.command(cmd_name)(getattr(import_module(f"clearhead.cli.{cmd_name}"), cmd_name))
+        name = cmd_name.replace("-", "_")
+        target = getattr(import_module(f"clearhead.cli.{name}"), name)
+        if isinstance(target, typer.Typer):
+            return typer.main.get_command(target)
+        single = typer.Typer(add_completion=False, **TYPER_OPTIONS)
+        single.command(cmd_name)(target)
         return typer.main.get_command(single)
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
@@ -76,11 +83,8 @@ class LazyGroup(TyperGroup):
 app = typer.Typer(
     name="clearhead",
     cls=LazyGroup,
-    context_settings={"max_content_width": 100},
     no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # importing rich takes longer than everything else together
+    **TYPER_OPTIONS,
 )
 
 

@@ -4,7 +4,7 @@ The choices repeat names of modules that import torch: `clearhead COMMAND --help
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,6 +14,12 @@ TASK_NAMES = (
 TEMPLATE_NAMES = ("bert", "albert", "roberta", "bart", "xlm-roberta", "gpt2", "llama", "t5", "marian")
 TOKENIZER_KINDS = ("wordpiece", "bpe", "unigram")
 EMBED_BATCH_TOKENS = 8192
+
+TYPER_OPTIONS: dict[str, Any] = {
+    "context_settings": {"max_content_width": 100, "help_option_names": ["-h", "--help"]},
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": None,  # importing rich takes longer than everything else together
+}
 
 ModelArgument = Annotated[str, typer.Argument(help="Model folder, or model name on the Hugging Face hub.")]
 TaskModelArgument = Annotated[
@@ -29,7 +35,7 @@ SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="Override a recipe setting, e.g. --set train.steps=100. Repeatable.")
 ]
 DtypeOption = Annotated[str, typer.Option(help="float32, bfloat16 or auto (bfloat16 if this machine computes in it).")]
-DeviceOption = Annotated[str, typer.Option(help="PyTorch device: cpu, cuda, cuda:1, mps.")]
+DeviceOption = Annotated[str, typer.Option(help="PyTorch device: cpu, cuda, cuda:1, mps or auto (GPU if available).")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 JsonLinesOption = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 TopKOption = Annotated[int | None, typer.Option(min=0, help="Sample from the k most likely tokens; 0: from all.")]

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +14,7 @@ from clearhead.cli.command import LineBatches, ignore_broken_pipe, report_errors
 from clearhead.cli.options import ColumnOption, DeviceOption, DtypeOption, TaskModelArgument
 
 if TYPE_CHECKING:
-    from clearhead.tasks import Classification, QaResult, TagResult
+    from clearhead.cli.prediction_output import TaskAnswer
 
 BATCH_ROWS = 256  # predicted before they are written
 
@@ -33,66 +30,59 @@ def predict(
         str | None, typer.Option(help="Question answering: the question; the content of FILE is the context.")
     ] = None,
     column: ColumnOption = None,
+    id_column: Annotated[
+        str | None, typer.Option("--id", help="Column that identifies a row of a table. Default: id, if there is one.")
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Output file. Default: standard output.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line, with all scores.")] = False,
     dtype: DtypeOption = "auto",
-    device: DeviceOption = "cpu",
+    device: DeviceOption = "auto",
 ) -> None:
     """Run a trained classifier, tagger or question answerer.
 
-    Prints one line per input: a label, several labels or a number; the tag of each word; or the answer and its position
-    in the context. Texts longer than the model's limit are split into windows. Table rows that cannot be read are
-    skipped and reported at the end.
+    For a table, the output is a table with a header and one line per row, in order: the row number, the id column, the
+    prediction and an error for rows that cannot be read. It is tab-separated, or a CSV with --out FILE.csv. For a text
+    file, the output is one line per line. Texts longer than the model's limit are split into windows.
 
-    Example: clearhead predict runs/recipe/model new.csv --json
+    Example: clearhead predict runs/recipe/model new.csv --out predictions.csv
     """
-    from clearhead.cli.task_rows import parse_columns, rows_for
+    from clearhead.cli.prediction_output import is_readable, json_writer, table_writer, write_lines, writing
+    from clearhead.cli.task_rows import INPUTS, parse_columns, rows_for
+    from clearhead.data import columns_of
+    from clearhead.data.lines import ends_with
+    from clearhead.data.readers import TABLES
     from clearhead.pipeline import load
     from clearhead.tasks.registry import task_of
 
     pipeline = load(model, dtype=dtype, device=device)
     task: Any = task_of(pipeline.loaded)
-    rows = None
-    if question is not None:
-        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
-        batches: Iterator[list[dict[str, Any]]] = iter([[{"question": question, "context": text}]])
-    elif file.suffix.lower() in (".txt", "") and task.spec.name in ("classify", "tag"):
-        name = "text" if task.spec.name == "classify" else "words"
-        lines = LineBatches(None if str(file) == "-" else file, BATCH_ROWS)
-        batches = ([{name: line} for line in batch] for batch in lines)
-    else:
-        rows = rows_for(task, pipeline.loaded, file, parse_columns(column), labeled=False)
-        batches = _batched(iter(row.values for row in rows))
-    partial = None if out is None else out.with_name(out.name + ".partial")
-    with ExitStack() as stack:
-        target = sys.stdout if partial is None else stack.enter_context(partial.open("w", encoding="utf-8"))
-        for batch in batches:
-            for answer in task.answer(pipeline.loaded, [task.input_from(row) for row in batch]):
-                target.write((json.dumps(asdict(answer), ensure_ascii=False) if as_json else _line(answer)) + "\n")
-            target.flush()
-    if partial is not None and out is not None:
-        partial.replace(out)
-    if rows is not None and (report := rows.report()):
-        typer.echo(report, err=True)
 
+    def answers(batch: list[dict[str, Any]]) -> Iterator[TaskAnswer]:
+        return iter(task.answer(pipeline.loaded, [task.input_from(values) for values in batch]))
 
-def _batched(values: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    while batch := list(islice(values, BATCH_ROWS)):
-        yield batch
-
-
-def _line(answer: Classification | TagResult | QaResult) -> str:
-    from clearhead.tasks import QaResult, TagResult
-
-    if isinstance(answer, QaResult):
-        best = answer.best
-        if best is None:
-            return ""
-        return f"{' '.join(best.text.split())}\t{best.start}\t{best.end}\t{best.probability:.4f}"
-    if isinstance(answer, TagResult):
-        return " ".join(f"{word}/{tag}" for word, tag in zip(answer.words, answer.tags, strict=True))
-    if isinstance(answer.answer, float):
-        return f"{answer.answer:.6g}"
-    if isinstance(answer.answer, tuple):
-        return "|".join(answer.answer)
-    return f"{answer.answer}\t{answer.scores[str(answer.answer)]:.4f}"
+    with writing(out) as target:
+        if question is not None:
+            text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+            write_lines(target, answers([{"question": question, "context": text}]), as_json)
+        elif file.suffix.lower() in (".txt", "") and task.spec.name in ("classify", "tag"):
+            field = "text" if task.spec.name == "classify" else "words"
+            for lines in LineBatches(None if str(file) == "-" else file, BATCH_ROWS):
+                write_lines(target, answers([{field: line} for line in lines]), as_json)
+        else:
+            if id_column is None and ends_with(file, *TABLES, ".json") and "id" in columns_of(file):
+                id_column = "id"
+            rows = rows_for(task, pipeline.loaded, file, parse_columns(column), labeled=False, id_column=id_column)
+            fields = INPUTS[task.spec.name]
+            delimiter = "," if out is not None and out.suffix.lower() == ".csv" else "\t"
+            write = json_writer(target, id_column) if as_json else table_writer(target, task, id_column, delimiter)
+            num_errors, records = 0, enumerate(rows.raw(), 1)
+            while batch := list(islice(records, BATCH_ROWS)):
+                predicted = answers([row.values for _, row in batch if is_readable(row, fields)])
+                for number, row in batch:
+                    answer = next(predicted) if is_readable(row, fields) else None
+                    write(number, row, answer)
+                    num_errors += answer is None
+                target.flush()
+            if num_errors:
+                was = "row was" if num_errors == 1 else "rows were"
+                typer.echo(f"{num_errors:,} {was} not predicted: see `error` in the output", err=True)

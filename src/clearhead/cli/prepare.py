@@ -27,9 +27,9 @@ def prepare(
         Path,
         typer.Argument(help="Folder of .txt, .jsonl, .parquet or .warc files, compressed or not; or one such file."),
     ],
-    shards: Annotated[Path, typer.Argument(help="Folder to write.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of shards to write.")],
     tokenizer: Annotated[
-        str, typer.Option(help="Folder with a tokenizer: a model folder, or one from `clearhead tokenizer`.")
+        str, typer.Option(help="Folder with a tokenizer: a model folder, or one from `clearhead tokenizer train`.")
     ],
     block: Annotated[int, typer.Option(help="Maximum tokens per block; a block holds complete sentences.")] = 512,
     split: Annotated[
@@ -52,7 +52,7 @@ def prepare(
     with any number of workers. An interrupted run resumes with the same command. Unreadable inputs are listed with
     file, place and reason in quarantine.jsonl; dropped documents are counted by reason.
 
-    Example: clearhead prepare corpus/ shards/ --tokenizer my-model --workers 2
+    Example: clearhead prepare corpus/ --out shards/ --tokenizer my-model --workers 2
     """
     if on not in ("local", "slurm", "ray"):
         raise ValueError(f"--on {on} is unknown: choose local, slurm or ray")
@@ -86,15 +86,15 @@ def prepare(
                 bars[stage] = progress.add_task(stage, total=tasks)
             progress.update(bars[stage], completed=done)
 
-        summary = run(corpus, shards, settings, on=on, workers=workers, on_progress=on_progress)
+        summary = run(corpus, out, settings, on=on, workers=workers, on_progress=on_progress)
     seconds = time.perf_counter() - begin
     if as_json:
         typer.echo(json.dumps({**asdict(summary), "seconds": round(seconds, 2)}))
     else:
-        show(Console(highlight=False), summary, shards, block, seconds)
+        show(Console(highlight=False), summary, out, block, seconds)
 
 
-def show(console: Console, summary: PrepareSummary, shards: Path, block: int, seconds: float) -> None:
+def show(console: Console, summary: PrepareSummary, out: Path, block: int, seconds: float) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, show_header=False)
@@ -111,4 +111,4 @@ def show(console: Console, summary: PrepareSummary, shards: Path, block: int, se
     table.add_row(f"blocks of {block:,} tokens", f"{summary.blocks:,}")
     console.print(table)
     rate = summary.read / max(seconds, 1e-9)
-    console.print(f"{shards}: {summary.shards:,} shards, {seconds:,.1f} s, {rate:,.0f} documents/s")
+    console.print(f"{out}: {summary.shards:,} shards, {seconds:,.1f} s, {rate:,.0f} documents/s")

@@ -42,7 +42,7 @@ def serve(
     quiet: Annotated[bool, typer.Option("--quiet", help="Log errors only, not every request.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the address as JSON on stdout.")] = False,
     dtype: DtypeOption = "auto",
-    device: DeviceOption = "cpu",
+    device: DeviceOption = "auto",
     on: Annotated[str, typer.Option(help="local: one process. ray: replicas on Ray Serve.")] = "local",
     replicas: Annotated[str, typer.Option(help="Ray: number of replicas, or a range to scale in, e.g. 1-4.")] = "1",
     cores_per_replica: Annotated[

@@ -11,8 +11,13 @@ from clearhead.tasks.labels import COLUMNS
 INPUTS = {"classify": ("text",), "pair": ("text", "second"), "tag": ("words",), "qa": ("question", "context")}
 
 
-def rows_for(task: Any, loaded: LoadedModel, file: Path, columns: dict[str, str], *, labeled: bool) -> Rows:
-    """Return the rows of a file; a field's column is the given one, else that of training, else the field's name."""
+def rows_for(
+    task: Any, loaded: LoadedModel, file: Path, columns: dict[str, str], *, labeled: bool, id_column: str | None = None
+) -> Rows:
+    """Return the rows of a file; a field's column is the given one, else that of training, else the field's name.
+
+    With an id column, the rows have its value under "id".
+    """
     trained = loaded.metadata.get("recipe", {}).get("data", {}).get("train", {})
     fields = list(INPUTS[task.spec.name])
     if labeled:
@@ -34,7 +39,7 @@ def rows_for(task: Any, loaded: LoadedModel, file: Path, columns: dict[str, str]
                 f"name one with --column {name}=NAME"
             )
         result[name] = column
-    return read_rows(file, result)
+    return read_rows(file, result | ({"id": id_column} if id_column is not None else {}))
 
 
 def parse_columns(options: list[str] | None) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""`clearhead tokenizer`: train a tokenizer on text files."""
+"""`clearhead tokenizer train`: train a tokenizer on text files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clearhead.cli.options import TEMPLATE_NAMES, TOKENIZER_KINDS, JsonOption
+from clearhead.cli.command import report_errors
+from clearhead.cli.options import TEMPLATE_NAMES, TOKENIZER_KINDS, TYPER_OPTIONS, JsonOption
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,7 +18,19 @@ if TYPE_CHECKING:
     from clearhead.text import Tokenizer
 
 
-def tokenizer(
+tokenizer = typer.Typer(
+    add_completion=False, help="Train a tokenizer on text files.", no_args_is_help=True, **TYPER_OPTIONS
+)
+
+
+@tokenizer.callback()
+def group() -> None:
+    """Train a tokenizer on text files."""
+
+
+@tokenizer.command()
+@report_errors
+def train(
     files: Annotated[list[Path], typer.Argument(help="UTF-8 text files, one text per line: plain, .gz or .xz.")],
     template: Annotated[str, typer.Option(help=f"Model family: {', '.join(TEMPLATE_NAMES)}.")],
     vocab_size: Annotated[int, typer.Option(help="Vocabulary size, including special tokens.")],
@@ -36,29 +49,20 @@ def tokenizer(
     The folder can be opened by clearhead and transformers. The same files give the same tokenizer. Files are streamed;
     WordPiece reads them twice.
 
-    Example: clearhead tokenizer corpus.txt.gz --template gpt2 --vocab-size 8000 --out my-tokenizer
+    Example: clearhead tokenizer train corpus.txt.gz --template gpt2 --vocab-size 8000 --out my-tokenizer
     """
     from rich.console import Console
 
     from clearhead.text import TEMPLATES, train_tokenizer
 
     begin = time.perf_counter()
-    try:
-        if (out / "tokenizer.json").exists() and not overwrite:
-            raise ValueError(f"{out} contains a tokenizer already: choose another folder, or pass --overwrite")
-        trained = train_tokenizer(
-            files,
-            template=template,
-            vocab_size=vocab_size,
-            kind=kind,
-            lowercase=lowercase,
-            extra=special or (),
-            max_len=max_len,
-        )
-        trained.save(out)
-    except (ValueError, OSError) as error:
-        typer.echo(f"clearhead tokenizer: {error}", err=True)
-        raise typer.Exit(2) from error
+    if (out / "tokenizer.json").exists() and not overwrite:
+        raise ValueError(f"{out} contains a tokenizer already: choose another folder, or pass --overwrite")
+    extra = special or ()
+    trained = train_tokenizer(
+        files, template=template, vocab_size=vocab_size, kind=kind, lowercase=lowercase, extra=extra, max_len=max_len
+    )
+    trained.save(out)
     if as_json:
         result = {"folder": str(out), "kind": kind or TEMPLATES[template].kind, "template": template}
         result |= {"vocab_size": trained.vocab_size, "specials": trained.specials, "fingerprint": trained.fingerprint()}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def train(
     recipe: RecipeArgument,
     folder: Annotated[
-        Path | None, typer.Option("--folder", help="Folder of the run. Default: runs/NAME next to the recipe.")
+        Path | None, typer.Option("--out", "-o", help="Folder of the run. Default: runs/NAME next to the recipe.")
     ] = None,
     change: SetOption = None,
     track: Annotated[
@@ -37,7 +37,7 @@ def train(
     seeds: Annotated[
         int, typer.Option(help="Number of runs with consecutive seeds; reports mean and standard deviation.")
     ] = 1,
-    device: Annotated[str, typer.Option(help="cpu, cuda or mps; with several processes, one GPU each.")] = "cpu",
+    device: Annotated[str, typer.Option(help="cpu, cuda, mps or auto; with several processes, one GPU each.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
     """Train a model from a recipe, or resume a run.

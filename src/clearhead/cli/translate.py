@@ -37,7 +37,7 @@ def translate(
     ] = False,
     align: Annotated[bool, typer.Option(help="Add the token alignment, as source-target pairs.")] = False,
     dtype: DtypeOption = "auto",
-    device: DeviceOption = "cpu",
+    device: DeviceOption = "auto",
 ) -> None:
     """Translate text, one line at a time.
 

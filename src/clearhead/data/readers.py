@@ -128,7 +128,7 @@ def _rows(
         if isinstance(values, RowError):
             yield SkippedRow(file, line, values.reason)
         elif empty := [theirs for ours, theirs in wanted.items() if not values[ours].strip()]:
-            yield SkippedRow(file, line, f"{empty[0]!r} is empty")
+            yield SkippedRow(file, line, f"{empty[0]!r} is empty", values)
         else:
             yield Row(values, file, line)
 

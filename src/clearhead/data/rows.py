@@ -19,11 +19,12 @@ class Row:
 
 @dataclass(frozen=True)
 class SkippedRow:
-    """A row that was skipped, and the reason."""
+    """A row that was skipped, the reason, and its values as far as they could be read."""
 
     file: str
     line: int
     reason: str
+    values: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class _Tally:
 class Rows:
     """The rows of a source; every iteration reads its files again.
 
-    `bad`, `num_bad` and `num_good` describe the last iteration, as far as it got.
+    `skipped`, `num_skipped` and `num_rows` describe the last iteration, as far as it got.
     """
 
     def __init__(self, read: Callable[[], Iterator[Row | SkippedRow]]) -> None:

@@ -141,5 +141,6 @@ def _finite(text: str) -> float:
 
 
 def sha256(path: str | Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
     with Path(path).open("rb", buffering=0) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -159,12 +159,12 @@ def _no_weights(folder: Path) -> str:
     if any(n.startswith("pytorch_model") for n in pickles):
         return (
             f"{folder} has its weights as a pickle ({_list_names(pickles)}), which can run code when it is opened: "
-            f"convert it to safetensors once with `clearhead convert {folder} NEW`"
+            f"convert it to safetensors once with `clearhead convert {folder} --out NEW`"
         )
     if pickles:
         return (
             f"{folder} has only pickles ({_list_names(pickles)}), which can run code when they are opened: if one "
-            f"holds the weights, name it pytorch_model.bin and run `clearhead convert {folder} NEW`"
+            f"holds the weights, name it pytorch_model.bin and run `clearhead convert {folder} --out NEW`"
         )
     if foreign:
         return (

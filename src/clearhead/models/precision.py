@@ -18,11 +18,13 @@ def has_bfloat16(device: torch.device | str = "cpu") -> bool:
 
 
 def choose_device(name: torch.device | str) -> torch.device:
-    """Returns a device by name; ValueError if this machine lacks it."""
+    """Returns a device by name; "auto" is CUDA, else MPS, else the CPU. ValueError if this machine lacks it."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise ValueError(f"there is no device {name!r}: choose cpu, cuda, cuda:1 or mps") from None
+        raise ValueError(f"there is no device {name!r}: choose auto, cpu, cuda, cuda:1 or mps") from None
     available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if not available.get(device.type, False):
         raise ValueError(

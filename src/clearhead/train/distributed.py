@@ -8,6 +8,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from clearhead.models.precision import choose_device
+
 
 @dataclass(frozen=True)
 class Distributed:
@@ -50,6 +52,7 @@ def launched() -> bool:
 
 def own_device(name: str) -> str:
     """Return the device of this process: with several processes on a machine, each uses the GPU of its local rank."""
+    name = str(choose_device(name))
     return f"cuda:{os.environ['LOCAL_RANK']}" if launched() and name == "cuda" else name
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from clearhead.files import write_atomic
+from clearhead.data import locate
+from clearhead.files import sha256, write_atomic
 from clearhead.hub.folder import LoadedModel, save_folder
 from clearhead.hub.lora import merge, save_adapter
 from clearhead.tasks import Task
@@ -40,6 +41,8 @@ def finish(run: TrainingRun, progress: Progress) -> Path:
     full = run.trained(model)
     loaded, answers = run.task.finalize(full, run.held_out())
     origin = {"task": run.task.spec.name, "answers": answers, "recipe": to_plain(run.recipe), "step": progress.step}
+    if "file" in run.recipe.data.train:
+        origin["train_sha256"] = sha256(locate(str(run.recipe.data.train["file"]), run.base))
     loaded = replace(loaded, metadata=origin)
     save_folder(loaded, target, overwrite=True)
     for name, companion in loaded.companions.items():

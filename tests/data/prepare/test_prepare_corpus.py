@@ -128,7 +128,18 @@ def test_a_local_ray_gives_the_same_bytes(corpus, tmp_path):
     pytest.importorskip("ray")
     given = ["--tokenizer", corpus / "words", "--block", "64", "--split", "blank", "--workers", "2", "--json"]
     for on in ("local", "ray"):
-        command = [sys.executable, "-m", "clearhead.cli", "prepare", corpus / "data", tmp_path / on, "--on", on, *given]
+        command = [
+            sys.executable,
+            "-m",
+            "clearhead.cli",
+            "prepare",
+            corpus / "data",
+            "--out",
+            tmp_path / on,
+            "--on",
+            on,
+            *given,
+        ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=400)
         assert done.returncode == 0, done.stderr[-2000:]
     assert hashes(tmp_path / "ray") == hashes(tmp_path / "local")

@@ -1,4 +1,4 @@
-"""`clearhead errors`: the most confident errors of a trained model, and the words it attended to."""
+"""`clearhead error-analysis`: the most confident errors of a trained model, and the words it attended to."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ MAX_PAGE_CHARS = 2000
 
 
 @report_errors
-def errors(
+def error_analysis(
     model: TaskModelArgument,
     file: LabeledFileArgument,
     count: Annotated[int, typer.Option("--count", "-n", min=1, help="Maximum number of errors to list.")] = 20,
     column: ColumnOption = None,
-    page: Annotated[
-        Path | None, typer.Option(help="Write an HTML page with the attention of every layer and head to this file.")
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Write an HTML page with the attention of every layer and head to this file."),
     ] = None,
     as_json: JsonLinesOption = False,
-    device: DeviceOption = "cpu",
+    device: DeviceOption = "auto",
 ) -> None:
     """List the most confident errors of a model.
 
@@ -39,7 +40,7 @@ def errors(
     the last layer, averaged over the heads, from the token that the prediction is read from. Attention shows what the
     model read, not why it is wrong.
 
-    Example: clearhead errors runs/recipe/model test.csv -n 10 --page errors.html
+    Example: clearhead error-analysis runs/recipe/model test.csv -n 10 --out errors.html
     """
     from rich.console import Console
 
@@ -68,11 +69,11 @@ def errors(
             console.print("    attended: " + ", ".join(f"{word} {weight:.2f}" for word, weight in words), markup=False)
     if not found and not as_json:
         console.print("no errors")
-    if page is not None and found:
+    if out is not None and found:
         texts = [_shorten(error.texts[0], MAX_PAGE_CHARS) for error in found]
         pairs = [_shorten(error.texts[1], MAX_PAGE_CHARS) if len(error.texts) > 1 else None for error in found]
-        show(record_scene(loaded, texts, pairs, title=f"Errors in {file.name}", answers=False), page)
-        typer.echo(f"{page} written", err=True)
+        show(record_scene(loaded, texts, pairs, title=f"Errors in {file.name}", answers=False), out)
+        typer.echo(f"{out} written", err=True)
 
 
 def top_words(loaded: LoadedModel, error: PredictionError) -> list[tuple[str, float]]:
