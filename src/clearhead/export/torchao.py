@@ -44,13 +44,8 @@ class _TorchaoQuantizer:
 
     def __init__(self) -> None:
         from torchao.core.config import config_to_dict
-        from torchao.prototype.safetensors.safetensors_support import (
-            flatten_tensor_state_dict,
-        )
-        from torchao.quantization import (
-            Int8DynamicActivationInt8WeightConfig,
-            quantize_,
-        )
+        from torchao.prototype.safetensors.safetensors_support import flatten_tensor_state_dict
+        from torchao.quantization import Int8DynamicActivationInt8WeightConfig, quantize_
 
         self._scheme: Any = Int8DynamicActivationInt8WeightConfig(set_inductor_config=False)
         self._quantize: Any = quantize_

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from importlib import metadata
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
@@ -17,12 +17,13 @@ from clearhead.serve import openai, page, schemas
 from clearhead.serve.attention_pages import AttentionPages
 from clearhead.serve.batch_ops import EmbeddedText
 from clearhead.serve.continuous_batch import GenerationRequest
-from clearhead.serve.dispatcher import AppDispatcher, ClientDisconnected, Dispatcher
+from clearhead.serve.dispatcher import ClientDisconnected, Dispatcher
 from clearhead.serve.engine import Engine, EngineLimits
 from clearhead.serve.errors import ApiError, internal_error, shutting_down
 from clearhead.serve.generation import CompletedText, GenerationOptions, chat_request, completion_request
 from clearhead.serve.middleware import SecurityConfig, SecurityMiddleware
 from clearhead.serve.model_registry import ModelRegistry, ServedModel
+from clearhead.serve.prometheus import ServerMetrics
 from clearhead.serve.sse import EVENTS, STREAMED, OrjsonResponse, sse_event
 
 VERSION = metadata.version("clearhead")
@@ -41,7 +42,6 @@ ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
         (503, "Temporarily unavailable; retry after the time in Retry-After."),
     )
 }
-router = APIRouter()
 
 
 def make_app(
@@ -53,6 +53,7 @@ def make_app(
 ) -> SecurityMiddleware:
     """Returns the ASGI application that serves these models, with a new engine or the given one."""
     engine = Engine(limits) if engine is None else engine
+    metrics = engine.metrics
     dispatcher, pages = Dispatcher(engine, registry), AttentionPages()
 
     @asynccontextmanager
@@ -70,12 +71,14 @@ def make_app(
             ClientDisconnected: _disconnected,
         },
     )  # fmt: skip
-    app.state.dispatcher, app.state.pages = dispatcher, pages
-    app.include_router(router)
-    app.include_router(openai.router)
+    _add_task_routes(app, dispatcher)
+    _add_generation_routes(app, dispatcher)
+    _add_attention_route(app, dispatcher, pages)
+    _add_server_routes(app, dispatcher, metrics)
+    openai.add_openai_routes(app, dispatcher)
     page.add_page(app)
     app.router.routes.append(Mount("/see", pages))
-    return SecurityMiddleware(app, security or SecurityConfig(), engine.metrics, engine.refuse)
+    return SecurityMiddleware(app, security or SecurityConfig(), metrics, engine.refuse)
 
 
 async def _api_error(request: Request, error: ApiError) -> Response:
@@ -126,74 +129,69 @@ def _first_error(error: RequestValidationError) -> ApiError:
     return ApiError(422, "invalid", f"{field}: {message}{more}" if field else f"{message}{more}", param=field or None)
 
 
-async def _run(
-    dispatcher: Dispatcher, request: Request, task: str, name: str | None, values: list[Any], *options: Any
-) -> tuple[ServedModel, list[Any]]:
-    model = dispatcher.registry.find(name, task)
-    request.scope["log_fields"] = {"model": model.name, "count": len(values)}
-    return model, await dispatcher.answers(request, model, task, values, options)
+def _add_task_routes(app: FastAPI, dispatcher: Dispatcher) -> None:
+    """Adds the routes with one result per text."""
 
+    async def run(request: Request, task: str, name: str | None, values: list[Any], *options: Any) -> Any:
+        model = dispatcher.registry.find(name, task)
+        request.scope["log_fields"] = {"model": model.name, "count": len(values)}
+        return model, await dispatcher.answers(request, model, task, values, options)
 
-@router.post("/classify", response_model=schemas.ClassifyResponse, tags=["tasks"])
-async def classify(body: schemas.ClassifyRequest, request: Request, dispatcher: AppDispatcher) -> Response:
-    """Text classification: the label of each text, with the scores of all labels."""
-    model, results = await _run(dispatcher, request, "classify", body.model, schemas.as_list(body.text))
-    return OrjsonResponse({"model": model.name, "answers": [_classification(result) for result in results]})
+    async def classify(body: schemas.ClassifyRequest, request: Request) -> Response:
+        """Text classification: the label of each text, with the scores of all labels."""
+        model, results = await run(request, "classify", body.model, schemas.as_list(body.text))
+        return OrjsonResponse({"model": model.name, "answers": [_classification(result) for result in results]})
 
+    async def pair(body: schemas.PairRequest, request: Request) -> Response:
+        """Text-pair classification: the label or the similarity score of each pair of texts."""
+        pairs = list(zip(schemas.as_list(body.text), schemas.as_list(body.second), strict=True))
+        model, results = await run(request, "pair", body.model, pairs)
+        return OrjsonResponse({"model": model.name, "answers": [_classification(result) for result in results]})
 
-@router.post("/pair", response_model=schemas.ClassifyResponse, tags=["tasks"])
-async def pair(body: schemas.PairRequest, request: Request, dispatcher: AppDispatcher) -> Response:
-    """Text-pair classification: the label or the similarity score of each pair of texts."""
-    pairs = list(zip(schemas.as_list(body.text), schemas.as_list(body.second), strict=True))
-    model, results = await _run(dispatcher, request, "pair", body.model, pairs)
-    return OrjsonResponse({"model": model.name, "answers": [_classification(result) for result in results]})
+    async def tag(body: schemas.TagRequest, request: Request) -> Response:
+        """Token classification: the tag of each word, and the named entities."""
+        model, results = await run(request, "tag", body.model, schemas.as_list(body.text))
+        return OrjsonResponse({"model": model.name, "answers": [asdict(result) for result in results]})
 
+    async def qa(body: schemas.QaRequest, request: Request) -> Response:
+        """Extractive question answering: the spans of each context that answer its question."""
+        pairs = list(zip(schemas.as_list(body.question), schemas.as_list(body.context), strict=True))
+        model, results = await run(request, "qa", body.model, pairs, body.nbest)
+        fields = schemas.QaAnswer.model_fields
+        answers = [{name: getattr(result, name) for name in fields} for result in results]
+        return OrjsonResponse({"model": model.name, "answers": answers})
 
-@router.post("/tag", response_model=schemas.TagResponse, tags=["tasks"])
-async def tag(body: schemas.TagRequest, request: Request, dispatcher: AppDispatcher) -> Response:
-    """Token classification: the tag of each word, and the named entities."""
-    model, results = await _run(dispatcher, request, "tag", body.model, schemas.as_list(body.text))
-    return OrjsonResponse({"model": model.name, "answers": [asdict(result) for result in results]})
+    async def translate(body: schemas.TranslateRequest, request: Request) -> Response:
+        """Translation of each text; optionally with alternatives and with token alignments."""
+        pipeline = dispatcher.registry.find(body.model, "translate").pipeline
+        try:
+            beam = pipeline.beam(body.beam, length_penalty=body.length_penalty, nbest=body.nbest, default=5)
+            pipeline.generator.token_budget(1, body.max_len, 1)
+        except ValueError as error:
+            raise ApiError(422, "invalid", str(error)) from None
+        options = beam, body.max_len, body.align
+        model, results = await run(request, "translate", body.model, schemas.as_list(body.text), *options)
+        return OrjsonResponse({"model": model.name, "answers": [_translation(result) for result in results]})
 
+    async def embed(body: schemas.EmbedRequest, request: Request) -> Response:
+        """Embeddings: one vector per text."""
+        results: list[EmbeddedText]
+        model, results = await run(request, "embed", body.model, schemas.as_list(body.text), body.pool, body.normalize)
+        return OrjsonResponse(
+            {
+                "model": model.name,
+                "vectors": [result.values for result in results],
+                "tokens": [result.tokens for result in results],
+                "truncated": [result.truncated for result in results],
+            }
+        )
 
-@router.post("/qa", response_model=schemas.QaResponse, tags=["tasks"])
-async def qa(body: schemas.QaRequest, request: Request, dispatcher: AppDispatcher) -> Response:
-    """Extractive question answering: the spans of each context that answer its question."""
-    pairs = list(zip(schemas.as_list(body.question), schemas.as_list(body.context), strict=True))
-    model, results = await _run(dispatcher, request, "qa", body.model, pairs, body.nbest)
-    fields = schemas.QaAnswer.model_fields
-    answers = [{name: getattr(result, name) for name in fields} for result in results]
-    return OrjsonResponse({"model": model.name, "answers": answers})
-
-
-@router.post("/translate", response_model=schemas.TranslateResponse, tags=["tasks"])
-async def translate(body: schemas.TranslateRequest, request: Request, dispatcher: AppDispatcher) -> Response:
-    """Translation of each text; optionally with alternatives and with token alignments."""
-    pipeline = dispatcher.registry.find(body.model, "translate").pipeline
-    try:
-        beam = pipeline.beam(body.beam, length_penalty=body.length_penalty, nbest=body.nbest, default=5)
-        pipeline.generator.token_budget(1, body.max_len, 1)
-    except ValueError as error:
-        raise ApiError(422, "invalid", str(error)) from None
-    options = beam, body.max_len, body.align
-    model, results = await _run(dispatcher, request, "translate", body.model, schemas.as_list(body.text), *options)
-    return OrjsonResponse({"model": model.name, "answers": [_translation(result) for result in results]})
-
-
-@router.post("/embed", response_model=schemas.EmbedResponse, tags=["tasks"])
-async def embed(body: schemas.EmbedRequest, request: Request, dispatcher: AppDispatcher) -> Response:
-    """Embeddings: one vector per text."""
-    results: list[EmbeddedText]
-    options = body.pool, body.normalize
-    model, results = await _run(dispatcher, request, "embed", body.model, schemas.as_list(body.text), *options)
-    return OrjsonResponse(
-        {
-            "model": model.name,
-            "vectors": [result.values for result in results],
-            "tokens": [result.tokens for result in results],
-            "truncated": [result.truncated for result in results],
-        }
-    )
+    app.post("/classify", response_model=schemas.ClassifyResponse, tags=["tasks"])(classify)
+    app.post("/pair", response_model=schemas.ClassifyResponse, tags=["tasks"])(pair)
+    app.post("/tag", response_model=schemas.TagResponse, tags=["tasks"])(tag)
+    app.post("/qa", response_model=schemas.QaResponse, tags=["tasks"])(qa)
+    app.post("/translate", response_model=schemas.TranslateResponse, tags=["tasks"])(translate)
+    app.post("/embed", response_model=schemas.EmbedResponse, tags=["tasks"])(embed)
 
 
 def _classification(result: Any) -> dict[str, Any]:
@@ -211,40 +209,40 @@ def _translation(result: Any) -> dict[str, Any]:
     }
 
 
-def _options(body: schemas.GenerateRequest | schemas.ChatRequest) -> GenerationOptions:
-    return GenerationOptions(
-        max_new_tokens=body.max_new_tokens, temperature=body.temperature, top_k=body.top_k, top_p=body.top_p,
-        seed=body.seed, stop=tuple(body.stop),
-    )  # fmt: skip
+def _add_generation_routes(app: FastAPI, dispatcher: Dispatcher) -> None:
+    """Adds the routes that generate text."""
 
+    def options(body: schemas.GenerateRequest | schemas.ChatRequest) -> GenerationOptions:
+        return GenerationOptions(
+            max_new_tokens=body.max_new_tokens, temperature=body.temperature, top_k=body.top_k, top_p=body.top_p,
+            seed=body.seed, stop=tuple(body.stop),
+        )  # fmt: skip
 
-async def _respond(
-    dispatcher: Dispatcher, request: Request, model: ServedModel, generation: GenerationRequest, *,
-    stream: bool, dropped_turns: int = 0,
-) -> Response:  # fmt: skip
-    request.scope["log_fields"] = {"model": model.name, "tokens": len(generation.prompt_ids)}
-    seed = generation.sampling.seed if generation.sampling.temperature > 0 else None
-    last = {"seed": seed, "model": model.name, "dropped_turns": dropped_turns}
-    if stream:
-        return StreamingResponse(_events(dispatcher, request, model, generation, last), media_type=EVENTS)
-    completed = CompletedText.from_chunks(await dispatcher.complete(request, model, generation))
-    return OrjsonResponse({"model": model.name, **asdict(completed), "seed": seed, "dropped_turns": dropped_turns})
+    async def respond(
+        request: Request, model: ServedModel, generation: GenerationRequest, *, stream: bool, dropped_turns: int = 0
+    ) -> Response:
+        request.scope["log_fields"] = {"model": model.name, "tokens": len(generation.prompt_ids)}
+        seed = generation.sampling.seed if generation.sampling.temperature > 0 else None
+        last = {"seed": seed, "model": model.name, "dropped_turns": dropped_turns}
+        if stream:
+            return StreamingResponse(_events(dispatcher, request, model, generation, last), media_type=EVENTS)
+        completed = CompletedText.from_chunks(await dispatcher.complete(request, model, generation))
+        return OrjsonResponse({"model": model.name, **asdict(completed), "seed": seed, "dropped_turns": dropped_turns})
 
+    async def generate(body: schemas.GenerateRequest, request: Request) -> Response:
+        """Text generation from a prompt, greedy or by sampling; as one response or as a stream."""
+        model = dispatcher.registry.find(body.model, "generate")
+        generation = await dispatcher.tokenize(completion_request, model, body.prompt, options(body))
+        return await respond(request, model, generation, stream=body.stream)
 
-@router.post("/generate", response_model=schemas.GenerateResponse, tags=["tasks"], responses=STREAMED)
-async def generate(body: schemas.GenerateRequest, request: Request, dispatcher: AppDispatcher) -> Response:
-    """Text generation from a prompt, greedy or by sampling; as one response or as a stream."""
-    model = dispatcher.registry.find(body.model, "generate")
-    generation = await dispatcher.tokenize(completion_request, model, body.prompt, _options(body))
-    return await _respond(dispatcher, request, model, generation, stream=body.stream)
+    async def chat(body: schemas.ChatRequest, request: Request) -> Response:
+        """The next turn of a dialogue. `dropped_turns` is the number of oldest turns that did not fit the context."""
+        model = dispatcher.registry.find(body.model, "chat")
+        dropped_turns, generation = await dispatcher.tokenize(chat_request, model, body.turns, options(body))
+        return await respond(request, model, generation, stream=body.stream, dropped_turns=dropped_turns)
 
-
-@router.post("/chat", response_model=schemas.GenerateResponse, tags=["tasks"], responses=STREAMED)
-async def chat(body: schemas.ChatRequest, request: Request, dispatcher: AppDispatcher) -> Response:
-    """The next turn of a dialogue. `dropped_turns` is the number of oldest turns that did not fit the context."""
-    model = dispatcher.registry.find(body.model, "chat")
-    dropped_turns, generation = await dispatcher.tokenize(chat_request, model, body.turns, _options(body))
-    return await _respond(dispatcher, request, model, generation, stream=body.stream, dropped_turns=dropped_turns)
+    app.post("/generate", response_model=schemas.GenerateResponse, tags=["tasks"], responses=STREAMED)(generate)
+    app.post("/chat", response_model=schemas.GenerateResponse, tags=["tasks"], responses=STREAMED)(chat)
 
 
 async def _events(
@@ -265,54 +263,55 @@ async def _events(
         yield sse_event(error.body())
 
 
-@router.post("/attention", response_model=schemas.AttentionResponse, tags=["attention"])
-async def attention(body: schemas.AttentionRequest, request: Request, dispatcher: AppDispatcher) -> Response:
-    """Attention of a model: the address of an interactive page, and the weights of a layer if one is named."""
-    model = dispatcher.registry.find(body.model, "attention")
-    request.scope["log_fields"] = {"model": model.name, "count": 1}
-    pages: AttentionPages = request.app.state.pages
-    return OrjsonResponse(await pages.create(request, dispatcher, model, body))
+def _add_attention_route(app: FastAPI, dispatcher: Dispatcher, pages: AttentionPages) -> None:
+    async def attention(body: schemas.AttentionRequest, request: Request) -> Response:
+        """Attention of a model: the address of an interactive page, and the weights of a layer if one is named."""
+        model = dispatcher.registry.find(body.model, "attention")
+        request.scope["log_fields"] = {"model": model.name, "count": 1}
+        return OrjsonResponse(await pages.create(request, dispatcher, model, body))
+
+    app.post("/attention", response_model=schemas.AttentionResponse, tags=["attention"])(attention)
 
 
-@router.get("/health", response_model=schemas.HealthResponse, tags=["server"])
-async def health(dispatcher: AppDispatcher) -> Response:
-    """Liveness: 200 while the process and its engine run."""
-    alive = dispatcher.engine.is_alive
-    return OrjsonResponse({"status": "ok" if alive else "dead", "version": VERSION}, 200 if alive else 503)
+def _add_server_routes(app: FastAPI, dispatcher: Dispatcher, metrics: ServerMetrics) -> None:
+    """Adds health, metrics and model management."""
 
+    async def health() -> Response:
+        """Liveness: 200 while the process and its engine run."""
+        alive = dispatcher.engine.is_alive
+        return OrjsonResponse({"status": "ok" if alive else "dead", "version": VERSION}, 200 if alive else 503)
 
-@router.get("/ready", response_model=schemas.HealthResponse, tags=["server"])
-async def ready(request: Request) -> Response:
-    """Readiness: 200 while requests are accepted, 503 once the server is shutting down."""
-    if request.scope["draining"]:
-        raise shutting_down()
-    return OrjsonResponse({"status": "ready", "version": VERSION})
+    async def ready(request: Request) -> Response:
+        """Readiness: 200 while requests are accepted, 503 once the server is shutting down."""
+        if request.scope["draining"]:
+            raise shutting_down()
+        return OrjsonResponse({"status": "ready", "version": VERSION})
 
+    async def prometheus() -> Response:
+        """Metrics in Prometheus' text format."""
+        content, media_type = metrics.text()
+        return Response(content, media_type=media_type)
 
-@router.get("/metrics", tags=["server"], response_class=PlainTextResponse)
-async def prometheus(dispatcher: AppDispatcher) -> Response:
-    """Metrics in Prometheus' text format."""
-    content, media_type = dispatcher.engine.metrics.text()
-    return Response(content, media_type=media_type)
+    async def models() -> Response:
+        """The served models and their tasks."""
+        return OrjsonResponse({"models": [_model_info(model) for model in dispatcher.registry.all()]})
 
+    async def reload(body: schemas.ReloadRequest) -> Response:
+        """Load a model's folder again, or all folders. Requests in progress finish with the model they started with."""
+        try:
+            replaced = await asyncio.to_thread(dispatcher.registry.reload, body.model)
+        except (ValueError, OSError) as error:
+            message = f"nothing was reloaded, the served models are unchanged: {error}"
+            raise ApiError(422, "reload_failed", message, param="model") from None
+        for model in replaced:
+            dispatcher.engine.retire(model)
+        return OrjsonResponse({"models": [model.name for model in replaced]})
 
-@router.get("/models", response_model=schemas.ModelsResponse, tags=["server"])
-async def models(dispatcher: AppDispatcher) -> Response:
-    """The served models and their tasks."""
-    return OrjsonResponse({"models": [_model_info(model) for model in dispatcher.registry.all()]})
-
-
-@router.post("/reload", response_model=schemas.ReloadResponse, tags=["server"])
-async def reload(body: schemas.ReloadRequest, dispatcher: AppDispatcher) -> Response:
-    """Load a model's folder again, or all folders. Requests in progress finish with the model they started with."""
-    try:
-        replaced = await asyncio.to_thread(dispatcher.registry.reload, body.model)
-    except (ValueError, OSError) as error:
-        message = f"nothing was reloaded, the served models are unchanged: {error}"
-        raise ApiError(422, "reload_failed", message, param="model") from None
-    for model in replaced:
-        dispatcher.engine.retire(model)
-    return OrjsonResponse({"models": [model.name for model in replaced]})
+    app.get("/health", response_model=schemas.HealthResponse, tags=["server"])(health)
+    app.get("/ready", response_model=schemas.HealthResponse, tags=["server"])(ready)
+    app.get("/metrics", tags=["server"], response_class=PlainTextResponse)(prometheus)
+    app.get("/models", response_model=schemas.ModelsResponse, tags=["server"])(models)
+    app.post("/reload", response_model=schemas.ReloadResponse, tags=["server"])(reload)
 
 
 def _model_info(model: ServedModel) -> dict[str, Any]:

@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import Annotated, Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
-from fastapi import Depends
 from starlette.requests import Request
 
 from clearhead.serve.continuous_batch import GenerationChunk, GenerationRequest
@@ -164,10 +163,3 @@ async def _cancel_on_disconnect(request: Request, job: RequestJob) -> AsyncGener
 def _client(request: Request) -> str:
     """Returns what requests are grouped by for fairness: the name of the API key, else the client's address."""
     return request.scope.get("key_name") or (request.client.host if request.client is not None else "")
-
-
-async def _app_dispatcher(request: Request) -> Dispatcher:
-    return request.app.state.dispatcher
-
-
-AppDispatcher = Annotated[Dispatcher, Depends(_app_dispatcher)]  # parameter of a route

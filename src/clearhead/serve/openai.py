@@ -7,13 +7,13 @@ import time
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, FastAPI, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response, StreamingResponse
 
 from clearhead.serve.batch_ops import EmbeddedText
 from clearhead.serve.continuous_batch import GenerationChunk, GenerationRequest
-from clearhead.serve.dispatcher import AppDispatcher, Dispatcher
+from clearhead.serve.dispatcher import Dispatcher
 from clearhead.serve.errors import ApiError, bad_request
 from clearhead.serve.generation import CompletedText, GenerationOptions, chat_request, completion_request
 from clearhead.serve.model_registry import ServedModel
@@ -21,7 +21,6 @@ from clearhead.serve.schemas import MAX_NEW_TOKENS, MAX_TEXTS, Float, Prompts, S
 from clearhead.serve.sse import EVENTS, STREAMED, OrjsonResponse, sse_event
 
 DEFAULT_MAX_TOKENS = 16  # of a completion, as in OpenAI's API
-router = APIRouter(prefix="/v1", tags=["openai"])
 
 
 class _OpenAIRequest(BaseModel):
@@ -142,57 +141,59 @@ class ModelList(BaseModel):
     data: list[ModelEntry]
 
 
-@router.get("/models", response_model=ModelList)
-async def models(dispatcher: AppDispatcher) -> Response:
-    """The served models."""
-    return OrjsonResponse({"object": "list", "data": [_model_entry(model) for model in dispatcher.registry.all()]})
+def add_openai_routes(app: FastAPI, dispatcher: Dispatcher) -> None:
+    """Adds the routes under /v1."""
+    router = APIRouter(prefix="/v1", tags=["openai"])
 
+    async def models() -> Response:
+        """The served models."""
+        return OrjsonResponse({"object": "list", "data": [_model_entry(model) for model in dispatcher.registry.all()]})
 
-@router.get("/models/{name}", response_model=ModelEntry)
-async def model(name: Annotated[str, Field(max_length=200)], dispatcher: AppDispatcher) -> Response:
-    """One served model."""
-    return OrjsonResponse(_model_entry(dispatcher.registry.find(name, "attention")))
+    async def model(name: Annotated[str, Field(max_length=200)]) -> Response:
+        """One served model."""
+        return OrjsonResponse(_model_entry(dispatcher.registry.find(name, "attention")))
 
+    async def embeddings(body: EmbeddingsRequest, request: Request) -> Response:
+        """Embeddings: one vector per text."""
+        model = dispatcher.registry.find(body.model, "embed")
+        texts = as_list(body.input)
+        request.scope["log_fields"] = {"model": model.name, "count": len(texts)}
+        results: list[EmbeddedText] = await dispatcher.answers(request, model, "embed", texts, (None, None))
+        width = len(results[0].values)
+        if body.dimensions is not None and body.dimensions != width:
+            message = f"{body.dimensions} dimensions are not available: the vectors of {model.name} have {width}"
+            raise bad_request(message, "dimensions")
+        encode = _base64 if body.encoding_format == "base64" else _values
+        data = [{"object": "embedding", "index": i, "embedding": encode(result)} for i, result in enumerate(results)]
+        tokens = sum(result.tokens for result in results)
+        usage = {"prompt_tokens": tokens, "total_tokens": tokens, "completion_tokens": 0}
+        return OrjsonResponse({"object": "list", "model": model.name, "data": data, "usage": usage})
 
-@router.post("/embeddings", response_model=EmbeddingsResponse)
-async def embeddings(body: EmbeddingsRequest, request: Request, dispatcher: AppDispatcher) -> Response:
-    """Embeddings: one vector per text."""
-    model = dispatcher.registry.find(body.model, "embed")
-    texts = as_list(body.input)
-    request.scope["log_fields"] = {"model": model.name, "count": len(texts)}
-    results: list[EmbeddedText] = await dispatcher.answers(request, model, "embed", texts, (None, None))
-    width = len(results[0].values)
-    if body.dimensions is not None and body.dimensions != width:
-        message = f"{body.dimensions} dimensions are not available: the vectors of {model.name} have {width}"
-        raise bad_request(message, "dimensions")
-    encode = _base64 if body.encoding_format == "base64" else _values
-    data = [{"object": "embedding", "index": i, "embedding": encode(result)} for i, result in enumerate(results)]
-    tokens = sum(result.tokens for result in results)
-    usage = {"prompt_tokens": tokens, "total_tokens": tokens, "completion_tokens": 0}
-    return OrjsonResponse({"object": "list", "model": model.name, "data": data, "usage": usage})
+    async def completions(body: CompletionsRequest, request: Request) -> Response:
+        """Text generation from a prompt."""
+        model = dispatcher.registry.find(body.model, "generate")
+        limit = DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens
+        options = [body.options(limit, number) for number in range(body.n)]
+        generations: list[GenerationRequest] = []
+        for prompt in as_list(body.prompt):
+            generations += await dispatcher.tokenize(_completions, model, prompt, options)
+        return await _respond(dispatcher, request, model, generations, body, chat=False)
 
+    async def chat(body: ChatCompletionsRequest, request: Request) -> Response:
+        """The next turn of a dialogue."""
+        model = dispatcher.registry.find(body.model, "chat")
+        turns = [message.content for message in body.messages]
+        limit = body.max_completion_tokens or body.max_tokens
+        options = [body.options(limit, number) for number in range(body.n)]
+        generations = [(await dispatcher.tokenize(chat_request, model, turns, each))[1] for each in options]
+        return await _respond(dispatcher, request, model, generations, body, chat=True)
 
-@router.post("/completions", response_model=CompletionResponse, responses=STREAMED)
-async def completions(body: CompletionsRequest, request: Request, dispatcher: AppDispatcher) -> Response:
-    """Text generation from a prompt."""
-    model = dispatcher.registry.find(body.model, "generate")
-    limit = DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens
-    options = [body.options(limit, number) for number in range(body.n)]
-    generations: list[GenerationRequest] = []
-    for prompt in as_list(body.prompt):
-        generations += await dispatcher.tokenize(_completions, model, prompt, options)
-    return await _respond(dispatcher, request, model, generations, body, chat=False)
-
-
-@router.post("/chat/completions", response_model=CompletionResponse, responses=STREAMED)
-async def chat(body: ChatCompletionsRequest, request: Request, dispatcher: AppDispatcher) -> Response:
-    """The next turn of a dialogue."""
-    model = dispatcher.registry.find(body.model, "chat")
-    turns = [message.content for message in body.messages]
-    limit = body.max_completion_tokens or body.max_tokens
-    options = [body.options(limit, number) for number in range(body.n)]
-    generations = [(await dispatcher.tokenize(chat_request, model, turns, each))[1] for each in options]
-    return await _respond(dispatcher, request, model, generations, body, chat=True)
+    router.get("/models", response_model=ModelList)(models)
+    router.get("/models/{name}", response_model=ModelEntry)(model)
+    router.post("/embeddings", response_model=EmbeddingsResponse)(embeddings)
+    router.post("/completions", response_model=CompletionResponse, responses=STREAMED)(completions)
+    router.post("/chat/completions", response_model=CompletionResponse, responses=STREAMED)(chat)
+    app.include_router(router)
 
 
 def _model_entry(model: ServedModel) -> dict[str, Any]:
