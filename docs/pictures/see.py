@@ -1,6 +1,6 @@
 """Take the screenshots of the viewer, in headless Chromium: python docs/pictures/see.py [--long FOLDER] [--translator FOLDER]
 
-`--long` is the model of docs/pictures/long.py, `--translator` that of recipes/translate.yaml; without them, their
+`--long` is the model of docs/pictures/long.py, `--translator` that of the README; without them, their
 pictures are not updated.
 """
 

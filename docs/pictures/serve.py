@@ -75,7 +75,7 @@ def take(browser: Any, address: str, tasks: set[str]) -> None:
             layers = frame.get_by_label("layer")
             layers.select_option(index=layers.locator("option").count() - 1)
             tab.wait_for_timeout(800)
-        frame.locator(".from .word").nth(2).hover()
+        frame.locator(".from .word").nth(1).hover()
         tab.wait_for_timeout(800)
         shot(tab, "attention")
     tab.close()
