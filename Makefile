@@ -18,6 +18,7 @@ checks:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
+	$(BIN)/pyright -p tests
 
 test:
 	$(BIN)/pytest -n $(WORKERS)

@@ -69,6 +69,7 @@ def test_the_live_page_ends_with_ctrl_c():
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heard
     ) as process:
+        assert process.stdout is not None and process.stderr is not None
         try:
             address = json.loads(process.stdout.readline())["address"]
             with urllib.request.urlopen(address + "scene") as answer:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -42,7 +43,7 @@ def run(*args: object):
     return CliRunner().invoke(app, ["train", *map(str, args)])
 
 
-def timeless(folder: Path) -> list[dict[str, object]]:
+def timeless(folder: Path) -> list[dict[str, Any]]:
     return [{k: v for k, v in record.items() if k not in TIMES} for record in read_log(folder / "log.jsonl")]
 
 

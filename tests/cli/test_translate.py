@@ -69,6 +69,7 @@ def test_an_answer_to_each_line_as_it_comes(folders):  # noqa: F811
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     with process:
+        assert process.stdin is not None and process.stdout is not None
         for text in (b"a dog\n", b"\n", b"two children\n"):
             process.stdin.write(text)
             process.stdin.flush()

@@ -8,6 +8,7 @@ import json
 import lzma
 import re
 import threading
+import urllib.error
 import urllib.request
 import zipfile
 from dataclasses import replace
@@ -89,7 +90,7 @@ def server(tmp_path):
             else:
                 answer(self)
 
-        def log_message(self, *args):
+        def log_message(self, format, *args):
             pass
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as served:

@@ -340,7 +340,7 @@ def test_what_cannot_be_read_is_told_at_once(tmp_path):
         (({},), "no files to read"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=says):
-            read_rows(*arguments)
+            read_rows(*arguments)  # pyright: ignore[reportArgumentType]
 
 
 def test_parquet_names_the_extra_it_needs(tmp_path, monkeypatch):

@@ -112,14 +112,17 @@ def test_a_run_goes_on_in_another_number_of_processes(size, then, base, single, 
     check_equal(single, records(folder))
 
 
-def run_both(values: dict[str, Any], base: Path, name: str, size: int = 2) -> list[list[dict[str, Any]]]:
+def run_both(
+    values: dict[str, Any], base: Path, name: str, size: int = 2
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The logs of one process, and of several."""
     logs = []
     for count in (1, size):
         folder = begin(values, base, f"{name}-{count}")
         together(count, work, values, base, folder)
         logs.append(records(folder))
-    return logs
+    one, several = logs
+    return one, several
 
 
 def test_a_rank_without_sequences_takes_part(tmp_path):

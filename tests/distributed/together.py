@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 import torch
-from torch.distributed import TCPStore
+from torch.distributed import TCPStore  # pyright: ignore[reportPrivateImportUsage]
 
 from clearhead.train.sharding import init_distributed
 

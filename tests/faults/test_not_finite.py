@@ -56,7 +56,11 @@ def poison(model: nn.Module, place: str, value: float, chance: random.Random) ->
     }
     name = chance.choice(list(modules))
     if place == "activation":
-        modules[name].register_forward_hook(lambda module, args, out: poisoned(out, value, chance))
+
+        def changed(module: nn.Module, args: object, out: torch.Tensor) -> torch.Tensor:
+            return poisoned(out, value, chance)
+
+        modules[name].register_forward_hook(changed)
     else:
         modules[name].register_forward_pre_hook(lambda module, args: (poisoned(args[0], value, chance), *args[1:]))
     return name

@@ -99,8 +99,10 @@ def test_the_power_goes_while_checkpoints_are_saved(tmp_path, monkeypatch, capsy
     for disk, tree in found:
         assert faults(disk, tree, held) is None
     for _, tree in crashes(recorder.states[-1:], 100):
-        assert tree["checkpoints"]["step-00000003"] == held["step-00000003"], "what was reported done stays done"
-    trees = [tree for _, tree in found if any(map(NAME.fullmatch, tree.get("checkpoints", {})))]
+        folders = tree["checkpoints"]
+        assert isinstance(folders, dict)
+        assert folders["step-00000003"] == held["step-00000003"], "what was reported done stays done"
+    trees = [tree for _, tree in found if any(NAME.fullmatch(str(name)) for name in tree.get("checkpoints", {}))]
     for i, tree in enumerate(random.Random(2).sample(trees, 20)):
         write(tmp_path / str(i), tree)
         checkpoints = Checkpoints(tmp_path / str(i) / "checkpoints", 1)

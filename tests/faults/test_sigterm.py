@@ -61,6 +61,7 @@ def test_a_run_that_is_asked_to_stop(tmp_path, count, capsys):
             if not process.is_alive():
                 break
             sent = time.monotonic()
+            assert process.pid is not None
             os.kill(process.pid, signal.SIGTERM)
             process.join(60)
             seconds = time.monotonic() - sent

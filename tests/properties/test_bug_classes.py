@@ -166,12 +166,12 @@ def test_gradients(kernel: str) -> None:
     def holds(case: Case) -> None:
         found = []
         for name in ("reference", kernel):
-            leaves = [x.double().requires_grad_() for x in (case.q, case.k, case.v)]
+            q, k, v = leaves = [x.double().requires_grad_() for x in (case.q, case.k, case.v)]
             bias = case.bias
             if isinstance(bias, RelativeBias):
                 bias = RelativeBias(bias.table.double().requires_grad_(), bias.slopes.double().requires_grad_())
                 leaves += [bias.table, bias.slopes]
-            out = attend(*leaves[:3], case.layout_q, case.layout_k, mask=case.mask, bias=bias, kernel=name)
+            out = attend(q, k, v, case.layout_q, case.layout_k, mask=case.mask, bias=bias, kernel=name)
             weight = torch.linspace(-1, 1, out.numel(), dtype=out.dtype).view_as(out)
             found.append(torch.autograd.grad((out * weight).sum(), leaves))
         for got, want in zip(found[1], found[0], strict=True):

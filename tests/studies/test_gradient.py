@@ -1,3 +1,6 @@
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -34,10 +37,12 @@ def test_the_norms_are_those_of_the_whole_jacobian(kind):
     layout = Layout.from_lengths([LENGTH] * COUNT)
     found = norms(model, Batch(ids, layout, labels), REACH)
 
-    start = model.decoder.embedding(ids, layout).detach()  # the model is in eval mode by now
+    assert model.decoder is not None
+    embedding = model.decoder.embedding
+    start = embedding(ids, layout).detach()  # the model is in eval mode by now
 
     def losses(x):
-        hook = model.decoder.embedding.register_forward_hook(lambda *_: x)
+        hook = embedding.register_forward_hook(lambda *_: x)
         scores = model(ids, layout)
         hook.remove()
         return F.cross_entropy(scores, labels, reduction="none")
@@ -51,7 +56,7 @@ def test_the_norms_are_those_of_the_whole_jacobian(kind):
 def test_the_study_end_to_end(text, tmp_path):
     corpus = StudyCorpus.from_file(text)
     assert (corpus.name, corpus.validation_rows) == ("text.txt", 20)
-    sizes = {"steps": 2, "width": 8, "reach": 12, "sequences": 4}
+    sizes: dict[str, Any] = {"steps": 2, "width": 8, "reach": 12, "sequences": 4}
     measured = gradient.measure(corpus, tmp_path / "runs", **sizes)
     assert [flow.label for flow in measured.flows] == ["RNN", "GRU", "LSTM", "Transformer"]
     assert (measured.sequences, measured.reach) == (4, 12)
@@ -73,7 +78,7 @@ def test_the_picture():
     flows = tuple(GradientFlow(label, 10, (1.0, 0.1, 1e-20), (1.0, 0.5, 0.2), 2.0) for label in ("RNN", "Transformer"))
     before, after = gradient.draw(GradientResult(300, 2, 4, 8, flows)).axes
     for axes, values in ((before, flows[0].initial), (after, flows[0].trained)):
-        assert [tuple(line.get_ydata()) for line in axes.lines] == [values, values]
+        assert [tuple(np.asarray(line.get_ydata())) for line in axes.lines] == [values, values]
         gone = " ↓" if axes is before else ""
         assert [text.get_text() for text in axes.texts] == [f"RNN{gone}", f"Transformer{gone}"]
         assert axes.get_yscale() == "log" and axes.get_ylim()[0] >= gradient.FLOOR / 2

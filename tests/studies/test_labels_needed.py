@@ -33,7 +33,7 @@ def test_the_mean_and_its_interval():
 def test_the_same_encoder_with_other_weights(encoder, tmp_path):
     blank = labels_needed.reinitialized(encoder, tmp_path / "blank", seed=3)
     a, b = open_folder(encoder), open_folder(blank)
-    assert a.config == b.config and a.tokenizer.fingerprint() == b.tokenizer.fingerprint()
+    assert a.config == b.config and a.require_tokenizer.fingerprint() == b.require_tokenizer.fingerprint()
     pairs = zip(a.model.named_parameters(), b.model.named_parameters(), strict=True)
     assert all(not torch.equal(p, q) for (name, p), (_, q) in pairs if "weight" in name and p.ndim == 2)
 

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 
@@ -46,7 +47,7 @@ def test_the_picture():
     points = (CurvePoint(10, 30.0, 5.0), CurvePoint(20, 60.0, 4.0))
     speakers = tuple(LanguageModelRun(label, 900_000, 60.0, 1000.0, points, "") for label in ("LSTM", "Transformer"))
     steps, minutes = language_models.draw(LanguageModelsResult(20, 512, 300, 2, "", speakers)).axes
-    assert [list(line.get_xdata()) for line in steps.lines] == [[10, 20]] * 2
-    assert [list(line.get_xdata()) for line in minutes.lines] == [[0.5, 1.0]] * 2
+    assert [np.asarray(line.get_xdata()).tolist() for line in steps.lines] == [[10, 20]] * 2
+    assert [np.asarray(line.get_xdata()).tolist() for line in minutes.lines] == [[0.5, 1.0]] * 2
     assert [text.get_text().splitlines()[0] for text in minutes.texts] == ["LSTM", "Transformer"]
     assert not list(steps.texts)

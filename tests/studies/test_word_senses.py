@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
@@ -36,7 +37,7 @@ def test_context_tells_the_meanings_apart():
     assert max(d.low for d in measured.depths) > measured.depths[0].high
     assert {p.sense for p in measured.places} == {"money", "river"}
     curve, places = word_senses.draw(measured).axes
-    assert len(curve.lines[0].get_xdata()) == 7 and len(places.collections) == 2
+    assert len(np.asarray(curve.lines[0].get_xdata())) == 7 and len(places.collections) == 2
 
 
 def test_nearest_by_the_angle():

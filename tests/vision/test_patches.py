@@ -9,6 +9,7 @@ def test_patches_are_read_row_by_row():
     patches = Patches(PatchConfig(image_size=4, patch_size=2, num_channels=1), 1)
     with torch.no_grad():
         patches.project.weight.fill_(0.25)
+        assert patches.project.bias is not None
         patches.project.bias.zero_()
         patches.positions.zero_()
         patches.token.fill_(9.0)

@@ -7,6 +7,7 @@ import gzip
 import json
 import lzma
 import random
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from clearhead.data.prepare.documents import SourceDocument, UnreadableDocument,
 PACKERS = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
 
 
-def read(folder, name, **how):
+def read(folder, name, **how) -> list[Any]:
     return list(documents(folder / name, folder, **how))
 
 
