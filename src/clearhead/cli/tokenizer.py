@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -46,15 +46,8 @@ def tokenizer(
     try:
         if (out / "tokenizer.json").exists() and not overwrite:
             raise ValueError(f"{out} contains a tokenizer already: choose another folder, or pass --overwrite")
-        trained = train_tokenizer(
-            files,
-            template=template,
-            vocab_size=vocab_size,
-            kind=kind,
-            lowercase=lowercase,
-            extra=special or (),
-            max_len=max_len,
-        )
+        options: dict[str, Any] = {"kind": kind, "lowercase": lowercase, "extra": special or (), "max_len": max_len}
+        trained = train_tokenizer(files, template=template, vocab_size=vocab_size, **options)
         trained.save(out)
     except (ValueError, OSError) as error:
         typer.echo(f"clearhead tokenizer: {error}", err=True)

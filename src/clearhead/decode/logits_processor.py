@@ -34,12 +34,8 @@ class LogitsProcessor:
 
     def __init__(self, constraints: GenerationConstraints, vocab_size: int, device: torch.device) -> None:
         self._constraints = constraints
-        named = (
-            *constraints.ends,
-            *(i for run in constraints.forbidden for i in run),
-            *constraints.forced_last,
-            *constraints.forbidden_first,
-        )
+        forbidden = (i for run in constraints.forbidden for i in run)
+        named = (*constraints.ends, *forbidden, *constraints.forced_last, *constraints.forbidden_first)
         if named and max(named) >= vocab_size:
             raise ValueError(
                 f"generation_config.json names token {max(named)}, but the model's vocabulary has {vocab_size} tokens"

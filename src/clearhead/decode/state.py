@@ -134,13 +134,8 @@ class TransformerState:
         )
         if self._context is not None:
             memory, layout, cached = self._context
-            context = replace(
-                context,
-                memory=memory,
-                memory_layout=layout,
-                memory_cache=cached,
-                memory_bias=cached.bias(self._num_heads),
-            )
+            bias = cached.bias(self._num_heads)
+            context = replace(context, memory=memory, memory_layout=layout, memory_cache=cached, memory_bias=bias)
             self._context = memory[:0], layout, cached  # each layer caches its keys and values at the first step
         near = context
         if stack.local is not None:

@@ -122,18 +122,9 @@ def open_folder(
         if tokenizer is None:
             raise ValueError(f"{folder} was saved with a tokenizer, but has none now: restore it")
         tokenizer.check(metadata["tokenizer"])
-    return LoadedModel(
-        model.eval(),
-        config,
-        family,
-        architecture,
-        raw,
-        tokenizer,
-        carried_files(folder),
-        metadata,
-        tuple(missing),
-        tuple(unexpected),
-    )
+    keys = tuple(missing), tuple(unexpected)
+    extra_files = carried_files(folder)
+    return LoadedModel(model.eval(), config, family, architecture, raw, tokenizer, extra_files, metadata, *keys)
 
 
 def save_folder(

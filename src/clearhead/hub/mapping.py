@@ -351,10 +351,5 @@ def _match(
             continue
         number = "" if layer is None else str(layers[name.partition(".")[0], int(layer)])
         is_transposed = tensor_map.transposed and suffix != ".bias"
-        yield WeightPair(
-            hf_name.replace("{}", number) + suffix,
-            params,
-            replace(tensor_map, transposed=is_transposed),
-            in_head,
-            prefixed,
-        )
+        stored = replace(tensor_map, transposed=is_transposed)
+        yield WeightPair(hf_name.replace("{}", number) + suffix, params, stored, in_head, prefixed)

@@ -99,11 +99,8 @@ def measure(
         untrained, trained = run.job(Distributed(), shown=False).model, load(folder / label.lower() / "model").model
         assert isinstance(untrained, Model) and progress.best is not None
         size = sum(p.numel() for p in trained.parameters())
-        flows.append(
-            GradientFlow(
-                label, size, norms(untrained, batch, reach), norms(trained, batch, reach), round(progress.best, 4)
-            )
-        )
+        before, after = (norms(model, batch, reach) for model in (untrained, trained))
+        flows.append(GradientFlow(label, size, before, after, round(progress.best, 4)))
     return GradientResult(steps, reach, count, POSITIONS, tuple(flows))
 
 

@@ -167,9 +167,8 @@ def _fit(sizes: Floats, tokens: Floats, losses: Floats, weights: Floats) -> Floa
     best = np.full((len(weights), 5), np.nan)
     lowest_cost = np.full(len(weights), np.inf)
     for a, b in grid:
-        terms = (
-            np.stack([np.ones_like(losses), (sizes / scale[0]) ** -a, (tokens / scale[1]) ** -b], 1) / losses[:, None]
-        )
+        columns = [np.ones_like(losses), (sizes / scale[0]) ** -a, (tokens / scale[1]) ** -b]
+        terms = np.stack(columns, 1) / losses[:, None]
         left = np.einsum("wp,pi,pj->wij", weights, terms, terms) + 1e-12 * np.eye(3)
         solution = np.linalg.solve(left, np.einsum("wp,pi->wi", weights, terms)[..., None])[..., 0]  # (n, 3)
         cost = np.einsum("wp,wp->w", weights, (solution @ terms.T - 1.0) ** 2)
@@ -190,11 +189,8 @@ def draw(measured: ScalingResult) -> Figure:
         result: list[Curve] = []
         for value in values:
             selected = [(p, law) for p, law in zip(points, measured.by_law, strict=True) if getattr(p, by) == value]
-            positions, low, high = (
-                [log10(getattr(p, x)) for p, _ in selected],
-                [v.low for _, v in selected],
-                [v.high for _, v in selected],
-            )
+            positions = [log10(getattr(p, x)) for p, _ in selected]
+            low, high = [v.low for _, v in selected], [v.high for _, v in selected]
             result.append(Curve(_short(value), positions, [p.loss for p, _ in selected], low, high))
         return result
 

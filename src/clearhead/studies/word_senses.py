@@ -211,13 +211,8 @@ def _pca(x: Tensor) -> tuple[Tensor, float]:
 def draw(measured: WordSenses) -> Figure:
     """Plot the accuracy by layer, and the projected sentences of one word."""
     depths = measured.depths
-    curve = Curve(
-        "",
-        [float(d.layer) for d in depths],
-        [d.share for d in depths],
-        [d.low for d in depths],
-        [d.high for d in depths],
-    )
+    layers, shares = [float(d.layer) for d in depths], [d.share for d in depths]
+    curve = Curve("", layers, shares, [d.low for d in depths], [d.high for d in depths])
     panel = Panel(
         [curve], "layer (0: token embedding)", "nearest neighbor with the same sense (%)",
         f"{len(measured.words)} words, with 95 % confidence intervals",

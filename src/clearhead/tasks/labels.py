@@ -53,13 +53,8 @@ class Labels:
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Labels:
-        return Labels(
-            values["kind"],
-            tuple(values["names"]),
-            tuple(values["counts"]),
-            values.get("center", 0.0),
-            values.get("spread", 1.0),
-        )
+        names, counts = tuple(values["names"]), tuple(values["counts"])
+        return Labels(values["kind"], names, counts, values.get("center", 0.0), values.get("spread", 1.0))
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": self.kind, "names": list(self.names), "counts": list(self.counts),

@@ -149,11 +149,8 @@ def tensors_of(model: nn.Module, optimizer: torch.optim.Optimizer | None = None)
 def read_tensors(folder: Path, into: dict[str, Tensor], distributed: Distributed | None = None) -> None:
     """Read tensors in place. Each rank reads its own parts, whatever number of ranks wrote them."""
     with _unwrap_errors(f"{folder} cannot be read"):
-        load(
-            cast(dict[str, Any], into),
-            storage_reader=CheckpointReader(folder),
-            no_dist=distributed is None or distributed.size == 1,
-        )
+        alone = distributed is None or distributed.size == 1
+        load(cast(dict[str, Any], into), storage_reader=CheckpointReader(folder), no_dist=alone)
 
 
 def _write_tensors(tensors: Mapping[str, Tensor], folder: Path, distributed: Distributed) -> None:

@@ -124,11 +124,8 @@ class CapturedRun(Mapping[str, AttentionMap]):
             (*decoder_input.words[1:], end), (*decoder_input.special[1:], True), (*decoder_input.joined[1:], False)
         )
         encoder_input = self._labels("encoder", source_spec, sequence)
-        return [
-            SceneAxis("source", encoder_input),
-            SceneAxis("decoder input", decoder_input),
-            SceneAxis("decoder output", decoder_output),
-        ]
+        axes = {"source": encoder_input, "decoder input": decoder_input, "decoder output": decoder_output}
+        return [SceneAxis(name, labels) for name, labels in axes.items()]
 
     def show(self, words: TokenSpec | None = None, source: TokenSpec | None = None, *, title: str = "",
              path: str | Path | None = None, open: bool = True) -> str:  # fmt: skip

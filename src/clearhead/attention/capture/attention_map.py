@@ -184,11 +184,8 @@ class AttentionMap:
             writer = csv.writer(file)
             writer.writerow(["", *names_k])
             for block in self._blocks(sequence):
-                for i, row in zip(
-                    range(block.start, block.stop),
-                    self.rows(block, head, sequence, value_weighted=value_weighted),
-                    strict=True,
-                ):
+                rows = self.rows(block, head, sequence, value_weighted=value_weighted)
+                for i, row in enumerate(rows, block.start):
                     writer.writerow([names_q[i], *(f"{w:.9g}" for w in row.tolist())])
 
     def __repr__(self) -> str:
