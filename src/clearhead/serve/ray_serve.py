@@ -73,20 +73,23 @@ def run_on_ray(plan: ReplicaConfig, where: RayConfig) -> Generator[RunningServic
     """Serves while the context is open; on exit the service ends, and the cluster if it is our own."""
     check_exposure(where.host, plan.rules.keys)
     cores = where.cores or max(1, (os.cpu_count() or 1) // where.replicas[1])
-    sources = {name: _absolute(source) for name, source in plan.sources.items()}
+    sources = {n: str(Path(s).resolve()) if Path(s).exists() else s for n, s in plan.sources.items()}
     plan = replace(plan, local=where.join is None, threads=cores, sources=sources)
     own_key = secrets.token_hex(32)  # with which this process checks that the service is up
     if plan.rules.keys:
         keys = {**plan.rules.keys, "clearhead serve": SecurityConfig.digest(own_key)}
         plan = replace(plan, rules=replace(plan.rules, keys=keys))
-    _check_installed()
+    for name in ("ray", "grpc_reflection"):  # grpc_reflection is installed with ray[serve] only
+        if importlib.util.find_spec(name) is None:
+            raise ValueError(f"--on ray needs {name}: pip install 'clearhead[cluster]'")
     folder = Path(tempfile.mkdtemp(prefix="ch-"))  # private; a short path, because paths of sockets are limited
     atexit.register(shutil.rmtree, folder, ignore_errors=True)  # after Ray's own exit handler, which still writes there
     try:
         port = where.port or _free_ports(1)[0]
         bind_socket(where.host, port).close()  # fails here with a clear message instead of in a log of Ray's
         if where.join is None:
-            binary = _haproxy()
+            system = os.environ.get(ray_private.HAPROXY_BINARY) or shutil.which("haproxy")
+            binary = ray_private.bundled_haproxy() if system is None else system
             _prepare_cluster(folder, binary, where.host, port, plan.rules.max_body_bytes)
         else:
             binary = None
@@ -100,11 +103,8 @@ def run_on_ray(plan: ReplicaConfig, where: RayConfig) -> Generator[RunningServic
                 _check_nodes(ray, plan.rules.keys)
             _deploy(plan, where, cores, port, binary)
             local = f"http://{_bracketed(LOCAL_ADDRESS.get(where.host, where.host))}:{port}/"
-            yield RunningService(
-                address=f"http://{_bracketed(where.host)}:{port}/",
-                models=_wait_for_models(local, own_key),
-                proxy="ray" if binary is None else "haproxy",
-            )
+            models, proxy = _wait_for_models(local, own_key), "ray" if binary is None else "haproxy"
+            yield RunningService(address=f"http://{_bracketed(where.host)}:{port}/", models=models, proxy=proxy)
         finally:
             _shut_down(ray, own=where.join is None)
     finally:
@@ -152,12 +152,8 @@ def _connect(ray: Any, folder: Path, where: RayConfig, cores: int) -> None:
             ) from None
         return
     try:
-        ray_private.start_local(
-            ray,
-            num_cpus=cores * (where.replicas[1] + 1),
-            temp_dir=folder / "ray",
-            object_store_bytes=OBJECT_STORE_BYTES,
-        )
+        num_cpus, temp_dir = cores * (where.replicas[1] + 1), folder / "ray"
+        ray_private.start_local(ray, num_cpus=num_cpus, temp_dir=temp_dir, object_store_bytes=OBJECT_STORE_BYTES)
     except Exception as error:  # Ray raises plain exceptions here
         raise ValueError(f"Ray could not start: {str(error).splitlines()[0][:300]}") from None
 
@@ -237,22 +233,6 @@ def _shut_down(ray: Any, *, own: bool) -> None:
     except Exception as error:  # it ends with the cluster
         print(f"clearhead: {error}", file=sys.stderr)
     ray.shutdown()
-
-
-def _check_installed() -> None:
-    for name in ("ray", "grpc_reflection"):  # grpc_reflection is installed with ray[serve] only
-        if importlib.util.find_spec(name) is None:
-            raise ValueError(f"--on ray needs {name}: pip install 'clearhead[cluster]'")
-
-
-def _haproxy() -> str | None:
-    """Returns the path of HAProxy: the one that is set or installed on the system, else Ray's own."""
-    system = os.environ.get(ray_private.HAPROXY_BINARY) or shutil.which("haproxy")
-    return ray_private.bundled_haproxy() if system is None else system
-
-
-def _absolute(source: str) -> str:
-    return str(Path(source).resolve()) if Path(source).exists() else source
 
 
 def _bracketed(host: str) -> str:

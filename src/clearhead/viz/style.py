@@ -100,13 +100,10 @@ def new_figure(width: float, height: float, title: str, theme: Theme = LIGHT) ->
     with matplotlib.rc_context(theme.style):
         figure = Figure(figsize=(width, height), layout="constrained")
         figure.get_layout_engine().set(w_pad=0.12, h_pad=0.1)  # type: ignore[union-attr]
-        figure.suptitle(_truncate_title(title, width), x=0.012, ha="left", weight="bold")
+        limit = int(width * TITLE_CHARACTERS_PER_INCH)
+        fitting = title if len(title) <= limit else title[: limit - 1] + "…"
+        figure.suptitle(fitting, x=0.012, ha="left", weight="bold")
         yield figure
-
-
-def _truncate_title(title: str, width: float) -> str:
-    limit = int(width * TITLE_CHARACTERS_PER_INCH)
-    return title if len(title) <= limit else title[: limit - 1] + "…"
 
 
 def save(figure: Figure, path: Path) -> list[Path]:

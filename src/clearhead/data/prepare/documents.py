@@ -64,17 +64,15 @@ def files_of(corpus: Path) -> list[Path]:
         return [corpus]
     if not corpus.is_dir():
         raise ValueError(f"{corpus} is neither a file nor a folder")
-    paths = [Path(root) / name for root, folders, names in os.walk(corpus) for name in (*names, *_links(root, folders))]
+    paths: list[Path] = []
+    for root, folders, names in os.walk(corpus):
+        links = (name for name in folders if os.path.islink(os.path.join(root, name)))  # not walked, but reported
+        paths += [Path(root) / name for name in (*names, *links)]
     supported = sorted(path for path in paths if kind_of(path) is not None)
     if not supported:
         kinds = ", ".join((*TEXT, *LINES, *PARQUET, *WARC))
         raise ValueError(f"{corpus} has no supported file: {kinds}, plain or compressed ({', '.join(COMPRESSED)})")
     return supported
-
-
-def _links(root: str, folders: list[str]) -> list[str]:
-    """Return the folders that are symbolic links; they are not walked, but reported if their name has a read suffix."""
-    return [name for name in folders if os.path.islink(os.path.join(root, name))]
 
 
 def tasks_of(files: list[Path], size: int = TASK_BYTES) -> list[list[Path]]:
