@@ -17,18 +17,14 @@ from clearhead.cli.options import EMBED_BATCH_TOKENS, DeviceOption, DtypeOption,
 @report_errors
 def embed(
     model: ModelArgument,
-    files: Annotated[
-        list[Path] | None, typer.Argument(help="Text files, one text per line. Default: standard input.")
-    ] = None,
+    files: Annotated[list[Path] | None, typer.Argument(help="Text files, one text per line. Default: stdin.")] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="Output file: .jsonl, .npy or .parquet. Default: JSON lines on stdout."),
     ] = None,
     dtype: DtypeOption = "auto",
     device: DeviceOption = "cpu",
-    pool: Annotated[
-        str | None, typer.Option(help="Pooling: first, last, mean, max, min. Default: the model's.")
-    ] = None,
+    pool: Annotated[str | None, typer.Option(help="Pooling: first, last, mean, max, min. Default: model's.")] = None,
     normalize: Annotated[
         bool | None, typer.Option("--normalize/--raw", help="Scale vectors to length 1. Default: the model's.")
     ] = None,

@@ -28,9 +28,7 @@ def prepare(
         typer.Argument(help="Folder of .txt, .jsonl, .parquet or .warc files, compressed or not; or one such file."),
     ],
     shards: Annotated[Path, typer.Argument(help="Folder to write.")],
-    tokenizer: Annotated[
-        str, typer.Option(help="Folder with a tokenizer: a model folder, or one from `clearhead tokenizer`.")
-    ],
+    tokenizer: Annotated[str, typer.Option(help="Tokenizer folder: of a model, or from `clearhead tokenizer`.")],
     block: Annotated[int, typer.Option(help="Maximum tokens per block; a block holds complete sentences.")] = 512,
     split: Annotated[
         str,

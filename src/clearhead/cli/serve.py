@@ -33,12 +33,8 @@ def serve(
         float, typer.Option(min=0, max=1000, help="Milliseconds that an idle engine waits for more requests to batch.")
     ] = 2.0,
     deadline: Annotated[float, typer.Option(min=0.1, max=3600, help="Timeout of a request in seconds.")] = 60.0,
-    rows: Annotated[
-        int, typer.Option(min=1, max=1024, help="Maximum number of texts that a model generates at once.")
-    ] = 64,
-    threads: Annotated[
-        int | None, typer.Option(min=1, help="Number of PyTorch threads. Default: one per core.")
-    ] = None,
+    rows: Annotated[int, typer.Option(min=1, max=1024, help="Maximum texts that a model generates at once.")] = 64,
+    threads: Annotated[int | None, typer.Option(min=1, help="PyTorch threads. Default: one per core.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Log errors only, not every request.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the address as JSON on stdout.")] = False,
     dtype: DtypeOption = "auto",

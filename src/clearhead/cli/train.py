@@ -31,12 +31,8 @@ def train(
         list[str] | None,
         typer.Option(help="Metric tracker, module:function, called as function(step, numbers). Repeatable."),
     ] = None,
-    processes: Annotated[
-        int, typer.Option(help="Number of processes on this machine; they shard the model (FSDP2).")
-    ] = 1,
-    seeds: Annotated[
-        int, typer.Option(help="Number of runs with consecutive seeds; reports mean and standard deviation.")
-    ] = 1,
+    processes: Annotated[int, typer.Option(help="Processes on this machine; they shard the model (FSDP2).")] = 1,
+    seeds: Annotated[int, typer.Option(help="Runs with consecutive seeds; reports mean and standard deviation.")] = 1,
     device: Annotated[str, typer.Option(help="cpu, cuda or mps; with several processes, one GPU each.")] = "cpu",
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:

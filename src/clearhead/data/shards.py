@@ -42,9 +42,8 @@ class ShardBlock:
         dtype = np.uint32 if self.tokens.max(initial=0) >= 2**16 else np.uint16
         header = _HEADER.pack(FORMAT, dtype().itemsize, len(self.tokens), len(self.sentences), len(self.documents))
         rest = (self.sentences.astype("<u4"), self.starts.astype("<u4"), self.documents.astype("<u8"))
-        return b"".join(
-            [header, self.tokens.astype(np.dtype(dtype).newbyteorder("<")).tobytes(), *(r.tobytes() for r in rest)]
-        )
+        tokens = self.tokens.astype(np.dtype(dtype).newbyteorder("<")).tobytes()
+        return b"".join([header, tokens, *(r.tobytes() for r in rest)])
 
     @staticmethod
     def from_bytes(data: bytes) -> ShardBlock:

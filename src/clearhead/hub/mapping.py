@@ -339,9 +339,8 @@ def _match(
     layers: dict[tuple[str, int], int],
 ) -> Iterable[WeightPair]:
     """Yields the pairs of one table line in a model with these parameters."""
-    line = re.compile(
-        re.escape(tensor_map.names[0]).replace(r"\{\}", r"(?P<layer>\d+)") + r"(?P<suffix>\.weight|\.bias)?"
-    )
+    pattern = re.escape(tensor_map.names[0]).replace(r"\{\}", r"(?P<layer>\d+)")
+    line = re.compile(pattern + r"(?P<suffix>\.weight|\.bias)?")
     for name in names:
         if (m := line.fullmatch(name)) is None:
             continue

@@ -76,9 +76,8 @@ class RecurrentEncoder(nn.Module):
         c = config
         check_roles(encoder=c)
         self.embedding = _embedding(c)
-        layers = Recurrent(
-            c.kind, c.width, c.hidden_size, c.num_layers, bidirectional=c.bidirectional, dropout=c.dropout
-        )
+        sizes = c.kind, c.width, c.hidden_size, c.num_layers
+        layers = Recurrent(*sizes, bidirectional=c.bidirectional, dropout=c.dropout)
         self.blocks = nn.ModuleList([layers])
         self.dropout = Dropout(c.dropout)
 

@@ -95,9 +95,8 @@ def measure(
             steps = max(2, count // batch_tokens)
             data = {"train": {"text": list(text)}, "validation_rows": validation_rows, "max_len": max_len}
             recipe = language_model(data, tokenizer, width=width, steps=steps, batch_tokens=batch_tokens, seed=seed)
-            run, progress = train_recipe(
-                f"width {width}, {count:,} tokens", recipe, base, folder / f"{width}-{count}", on_progress
-            )
+            name = f"width {width}, {count:,} tokens"
+            run, progress = train_recipe(name, recipe, base, folder / f"{width}-{count}", on_progress)
             assert progress.best is not None
             tokenizer = {"folder": str((folder / f"{widths[0]}-{tokens[0]}" / "tokenizer").absolute())}  # trained once
             embedding = vocab_size * width

@@ -123,9 +123,8 @@ def _language_model_loss(
     data = {"train": {"text": file.name}, "validation_rows": len(texts) // 20, "max_len": 128}
     steps = max(2, tokens // 2048)
     recipe = language_model(data, tokenizer, width=128, steps=steps, batch_tokens=2048, seed=seed)
-    _, progress = train_recipe(
-        f"language model, {_ngram_name(n)}, seed {seed}", recipe, folder, folder / f"words-{n}-{seed}", on_progress
-    )
+    name = f"language model, {_ngram_name(n)}, seed {seed}"
+    _, progress = train_recipe(name, recipe, folder, folder / f"words-{n}-{seed}", on_progress)
     assert progress.best is not None
     return progress.best
 

@@ -113,9 +113,8 @@ def in_line(part: Part, out: Path) -> str:
     values = {
         key: _relative(str(value), out) if key == "file" or "file" not in part else value for key, value in part.items()
     }
-    return yaml.safe_dump(
-        values, default_flow_style=True, sort_keys=False, allow_unicode=True, width=float("inf")
-    ).strip()
+    options: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": float("inf")}
+    return yaml.safe_dump(values, default_flow_style=True, **options).strip()
 
 
 def _relative(file: str, out: Path) -> str:

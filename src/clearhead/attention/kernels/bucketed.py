@@ -213,9 +213,7 @@ def plan_buckets(sizes_q: Sequence[int], sizes_k: Sequence[int], heads: int, cau
             mask = np.where(place < lengths[1][members, None], 0.0, MASKED_SCORE).astype(np.float32)
             mask = np.repeat(mask, heads, axis=0)[:, None, :]  # (members H, 1, side)
         buckets.append(Bucket(len(members) * heads, side, torch.from_numpy(mask)))
-    queries, keys = (
-        _index(np.concatenate(result), padding) for result, padding in zip(rows, padding_rows, strict=True)
-    )
+    queries, keys = (_index(np.concatenate(part), padding) for part, padding in zip(rows, padding_rows, strict=True))
     return BucketPlan(tuple(buckets), queries, keys)
 
 

@@ -156,9 +156,8 @@ def _text(path: Path, name: str, split: Split) -> Iterator[SourceDocument | Unre
         else:
             lines = [b"x"]  # too long: only marks that there is a document
     if lines or split == "file":
-        yield _decoded(
-            name if split == "file" else f"{name}:{begin}", b"".join(lines) if size <= MAX_DOCUMENT_BYTES else None
-        )
+        place = name if split == "file" else f"{name}:{begin}"
+        yield _decoded(place, b"".join(lines) if size <= MAX_DOCUMENT_BYTES else None)
 
 
 def _json_lines(path: Path, name: str, column: str) -> Iterator[SourceDocument | UnreadableDocument]:
