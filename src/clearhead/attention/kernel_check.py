@@ -65,9 +65,8 @@ def check_kernels(device: str, repeats: int = 5) -> Iterator[KernelReport]:
 def _examine(device: str, dtype: torch.dtype, kernel: str, repeats: int) -> KernelReport:
     finding = KernelReport(device, str(dtype).removeprefix("torch."), kernel)
     ragged, equal = [7, 64, 1, 30, 64, 120, 12, 33], [40] * 8
-    inputs = next(
-        (c for c in (_case(n, device, dtype) for n in (ragged, equal)) if not _refusal(kernel, c, False)), None
-    )
+    cases = (_case(lengths, device, dtype) for lengths in (ragged, equal))
+    inputs = next((case for case in cases if not _refusal(kernel, case, False)), None)
     if inputs is None:
         return replace(finding, unsupported=_refusal(kernel, _case(ragged, device, dtype), False))
     truth = _case(inputs.layout_q.host_lengths, device, torch.float64 if device != "mps" else torch.float32)

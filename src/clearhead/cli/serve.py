@@ -93,9 +93,8 @@ def serve(
         replica = ReplicaConfig(
             sources=sources, dtype=dtype, device=device, limits=limits, rules=security, patience=patience, quiet=quiet
         )
-        cluster = RayConfig(
-            host=host, port=port, replicas=parse_count(replicas), cores=cores_per_replica or 0, join=ray_address
-        )
+        count, cores = parse_count(replicas), cores_per_replica or 0
+        cluster = RayConfig(host=host, port=port, replicas=count, cores=cores, join=ray_address)
         stdout = sys.stdout
         with redirect_stdout(sys.stderr), run_on_ray(replica, cluster) as service:  # Ray prints to stdout
             with redirect_stdout(stdout):

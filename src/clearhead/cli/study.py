@@ -208,9 +208,8 @@ def _scaling(args: StudyArgs) -> ScalingResult:
     if args.quick:
         sizes = {"widths": (16, 32), "tokens": (2000, 4000, 8000), "vocab_size": 300, "batch_tokens": 512}
         sizes["validation_rows"] = 20
-    return scaling.measure(
-        args.folder / "runs", text=text, base=base, seed=args.seed, on_progress=args.on_progress, **sizes
-    )
+    options: dict[str, Any] = {"seed": args.seed, "on_progress": args.on_progress, **sizes}
+    return scaling.measure(args.folder / "runs", text=text, base=base, **options)
 
 
 def _domain(args: StudyArgs) -> DomainResult:

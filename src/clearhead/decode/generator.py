@@ -162,9 +162,8 @@ class TextGenerator:
             return
         read = [[self.start, *t[:-1]] for t in targets]  # what each step read: all but the last token
         target = torch.tensor([id for row in read for id in row], dtype=torch.int64, device=self.device)
-        self.model.hidden_states(
-            source, layout, target, Layout.from_lengths([len(row) for row in read], device=self.device)
-        )
+        target_layout = Layout.from_lengths([len(row) for row in read], device=self.device)
+        self.model.hidden_states(source, layout, target, target_layout)
 
     @property
     def is_captured(self) -> bool:

@@ -102,9 +102,8 @@ def verify(folder: str | Path) -> Manifest:
     present = set(_names(folder))
     problems = dict.fromkeys(manifest.files.keys() - present, "is missing")
     listed = {name: file for name, file in manifest.files.items() if name in present}
-    results = _each(
-        lambda name: _problem(folder, name, listed[name]), listed, sum(file.size for file in listed.values())
-    )
+    size = sum(file.size for file in listed.values())
+    results = _each(lambda name: _problem(folder, name, listed[name]), listed, size)
     problems |= {name: why for name, why in results.items() if why}
     for name in present - manifest.files.keys():
         hidden = any(part.startswith(".") for part in name.split("/")[:-1])

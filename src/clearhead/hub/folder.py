@@ -153,9 +153,8 @@ def save_folder(
         for pair in family.pairs(params, loaded.architecture)
     }
     if loaded.config.head is not None and not loaded.config.head.tied:
-        tensors |= {
-            duplicate: tensors[name].clone() for name, duplicate in family.duplicated.items() if name in tensors
-        }
+        copies = {copy: name for name, copy in family.duplicated.items() if name in tensors}
+        tensors |= {copy: tensors[name].clone() for copy, name in copies.items()}
     with new_folder(folder, overwrite=overwrite) as target:
         if write is None:
             write_weights(tensors, target, MAX_SHARD_BYTES)

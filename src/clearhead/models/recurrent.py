@@ -302,9 +302,8 @@ class CrossAttention(nn.Module):
 
             return call_core
         lengths = layout.lengths.index_select(0, order).view(-1, 1, 1, 1)
-        is_padding = torch.arange(layout.max_len, device=order.device) >= lengths.clamp_min(
-            1
-        )  # an empty source gives 0
+        # an empty source gives 0
+        is_padding = torch.arange(layout.max_len, device=order.device) >= lengths.clamp_min(1)
         k, v = (layout.pad(x).index_select(0, order).transpose(1, 2) for x in (keys, values))  # (B, 1, S, K)
         cached = [k, v, torch.zeros_like(is_padding, dtype=k.dtype).masked_fill_(is_padding, float("-inf"))]
 

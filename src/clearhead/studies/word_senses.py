@@ -146,9 +146,8 @@ def measure(
         depths.append(LayerAccuracy(layer, round(right, 2), total, *_wilson(right, total)))
     best = max(depths, key=lambda depth: depth.right).layer
     flat, explained = _pca(vectors[drawn][best])
-    places = [
-        ProjectedSentence(t, s, *map(float, xy)) for (t, s), xy in zip(sentences[drawn], flat.tolist(), strict=True)
-    ]
+    drawn_at = zip(sentences[drawn], flat.tolist(), strict=True)
+    places = [ProjectedSentence(text, sense, *map(float, xy)) for (text, sense), xy in drawn_at]
     return WordSenses(name, tuple(sentences), tuple(depths), drawn, best, tuple(places), round(explained, 1))
 
 

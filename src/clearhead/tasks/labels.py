@@ -40,9 +40,8 @@ class Labels:
             center = sum(numbers) / len(numbers)
             spread = math.sqrt(sum((x - center) ** 2 for x in numbers) / len(numbers))
             return Labels(kind, ("number",), (len(numbers),), center, spread or 1.0)
-        counts = Counter(
-            name for value in values for name in (parse_labels(value) if kind == "multi_label" else [value])
-        )
+        several = kind == "multi_label"
+        counts = Counter(name for value in values for name in (parse_labels(value) if several else [value]))
         if len(counts) > MAX_LABELS:
             raise ValueError(f"{len(counts):,} different labels: is this column text? The maximum is {MAX_LABELS:,}")
         if len(counts) < (1 if kind == "multi_label" else 2):

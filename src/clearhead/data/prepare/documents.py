@@ -261,9 +261,8 @@ def _decompressed(path: Path, raw: BinaryIO) -> IO[bytes]:
         stream: Any = ZstdDecompressor().stream_reader(raw, read_across_frames=True)
     else:
         stream = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}[suffix](raw)
-    return io.BufferedReader(
-        _LimitedStream(stream, max(MIN_DECOMPRESSED_BYTES, MAX_COMPRESSION_RATIO * path.stat().st_size)), 1 << 16
-    )
+    limit = max(MIN_DECOMPRESSED_BYTES, MAX_COMPRESSION_RATIO * path.stat().st_size)
+    return io.BufferedReader(_LimitedStream(stream, limit), 1 << 16)
 
 
 class _LimitedStream(io.RawIOBase):
