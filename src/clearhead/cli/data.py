@@ -41,9 +41,7 @@ def data(
         raise ValueError("--from and --fetch both provide the files: give only one of them")
     if name is None:
         if folder is not None or download:
-            raise ValueError(
-                "no data set is named: run clearhead data NAME --fetch, or clearhead data NAME --from FOLDER"
-            )
+            raise ValueError("no data set is named: run clearhead data NAME with --fetch or --from FOLDER")
         datasets = [describe(dataset) for dataset in SETS.values()]
         return typer.echo(json.dumps(datasets)) if as_json else show_all(Console(highlight=False), datasets)
     dataset = find_dataset(name)

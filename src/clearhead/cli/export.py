@@ -37,9 +37,7 @@ def export(
     if to not in ENGINES:
         raise ValueError(f"unknown export format {to!r}: choose {', '.join(ENGINES)}")
     if to == "int8" and quantization is not None:
-        raise ValueError(
-            f"--quantization {quantization} is for onnx and ctranslate2: --to int8 always quantizes to int8"
-        )
+        raise ValueError(f"--quantization {quantization} is for onnx and ctranslate2: --to int8 is always int8")
     from clearhead.decode import export as export_ctranslate2
     from clearhead.export.compare import compare_exported, ragged
     from clearhead.export.onnx import export_onnx, open_onnx

@@ -142,9 +142,7 @@ class Shards(Sequence[ShardBlock]):
     def _add(self, folder: Path, metadata: Mapping[str, Any]) -> None:
         tokenizer: dict[str, str] = metadata["tokenizer"]
         if self._ends and tokenizer != self.tokenizer:
-            raise ValueError(
-                f"{folder} was prepared with a different tokenizer than {self.folders[0]}: read them separately"
-            )
+            raise ValueError(f"{folder} has another tokenizer than {self.folders[0]}: read them separately")
         self.tokenizer = tokenizer  # fingerprint
         for name, count in metadata["blocks"]:
             self._paths.append(safe_join(folder, name))

@@ -116,9 +116,7 @@ class RecurrentDecoder(nn.Module):
     ) -> Tensor:
         """Maps token ids (N,), and the encoder output if there is an encoder, to hidden states (N, D)."""
         if cache is not None or memory_cache is not None:
-            raise ValueError(
-                "a recurrent decoder has no key-value cache: to decode token by token, use `begin` and `step`"
-            )
+            raise ValueError("a recurrent decoder has no key-value cache: to decode stepwise, use `begin` and `step`")
         _check_starts(layout)
         x = self.embedding(ids, layout, segments)
         if self.start is None:

@@ -185,9 +185,7 @@ class TransformerConfig:
                 raise ValueError(f"{field.name} is {value!r}: it must be true or false")
         for name in ("dropout", "attention_dropout", "hidden_dropout", "embedding_dropout"):
             if not 0.0 <= (getattr(self, name) or 0.0) < 1.0:
-                raise ValueError(
-                    f"{name} is {getattr(self, name)}: it must be a probability from 0 up to, not including, 1"
-                )
+                raise ValueError(f"{name} is {getattr(self, name)}: it must be a probability from 0 to below 1")
         if self.positions not in Positions.__args__:  # type: ignore[attr-defined]
             raise ValueError(f"there are no {self.positions!r} positions: choose {', '.join(Positions.__args__)}")  # type: ignore[attr-defined]
         if bool(self.local_layers) != (self.window is not None):

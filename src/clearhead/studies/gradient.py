@@ -92,9 +92,7 @@ def measure(
         run, progress = train_recipe(label, recipe, corpus.base, folder / label.lower(), on_progress)
         full_length = np.flatnonzero(run.task.lengths(run.valid) == reach + POSITIONS)[:sequences]
         if not len(full_length):
-            raise ValueError(
-                f"{corpus.name}: the validation part is shorter than {reach + POSITIONS} tokens; give more text"
-            )
+            raise ValueError(f"{corpus.name}: the validation part has under {reach + POSITIONS} tokens; give more text")
         batch, count = run.task.collate(run.valid, full_length), len(full_length)
         untrained, trained = run.job(Distributed(), shown=False).model, load(folder / label.lower() / "model").model
         assert isinstance(untrained, Model) and progress.best is not None

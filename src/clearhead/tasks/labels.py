@@ -67,7 +67,7 @@ class Labels:
         for name in names:
             if name not in self._indices:
                 raise ValueError(
-                    f"the label {name!r} is not among those of the training rows: {did_you_mean(name, self.names)}"
+                    f"the label {name!r} is not among the training labels: {did_you_mean(name, self.names)}"
                 )
         return [self._indices[name] for name in names]
 

@@ -43,9 +43,7 @@ class ReplacedTokens(MaskedLM):
     @classmethod
     def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, facts: Mapping[str, Any]) -> Self:
         if settings.pairs != "none":
-            raise ValueError(
-                f"data.pairs is {settings.pairs!r}: replaced-token detection reads single texts; remove it"
-            )
+            raise ValueError(f"data.pairs is {settings.pairs!r}: replaced-token detection reads single texts; drop it")
         return super().from_recipe(tokenizer, settings, facts)
 
     @property

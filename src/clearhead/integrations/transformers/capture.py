@@ -102,9 +102,7 @@ def _ablate_transformers(model: nn.Module, heads: Mapping[str, Heads]) -> Genera
 def module_of(model: Any) -> nn.Module:
     module = model if isinstance(model, nn.Module) else getattr(model, "model", None)
     if not isinstance(module, nn.Module):
-        raise ValueError(
-            f"{type(model).__name__} is not a model and has no `model` attribute: give the nn.Module itself"
-        )
+        raise ValueError(f"{type(model).__name__} is not a model and has no `model` attribute: give the nn.Module")
     return module
 
 
