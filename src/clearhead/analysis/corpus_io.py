@@ -24,9 +24,7 @@ def read_texts(path: Path) -> Iterator[str]:
             try:
                 yield str(json.loads(line)["text"])
             except (json.JSONDecodeError, KeyError, TypeError) as error:
-                raise ValueError(
-                    f'{path}:{number}: each line must be an object with a "text" field ({error})'
-                ) from None
+                raise ValueError(f'{path}:{number}: each line must be an object with a "text" key ({error})') from None
 
 
 def write_parquet(rows: Sequence[DataclassInstance], path: Path) -> None:

@@ -60,9 +60,8 @@ def _tag_errors(task: Any, loaded: LoadedModel, rows: list[Row]) -> Iterator[Pre
         for i, (expected, predicted) in enumerate(zip(row.values["tags"], answer.tags, strict=True)):
             if expected != predicted:
                 word, confidence, offset = answer.words[i], answer.scores[i], spans[i][0]
-                yield PredictionError(
-                    row.file, row.line, f"{word}/{expected}", f"{word}/{predicted}", confidence, (text,), offset
-                )
+                labels = f"{word}/{expected}", f"{word}/{predicted}"
+                yield PredictionError(row.file, row.line, *labels, confidence, (text,), offset)
 
 
 def _answer_errors(task: Any, loaded: LoadedModel, rows: list[Row]) -> Iterator[PredictionError]:

@@ -170,9 +170,8 @@ def _add_losses(
 
 
 def _hidden_states(loaded: LoadedModel, tokens: TokenBatch) -> Tensor:
-    return loaded.model.hidden_states(
-        tokens.ids, tokens.layout, segments=tokens.segments if loaded.has_segments else None
-    )
+    segments = tokens.segments if loaded.has_segments else None
+    return loaded.model.hidden_states(tokens.ids, tokens.layout, segments=segments)
 
 
 def _loss(loaded: LoadedModel, tokens: TokenBatch, x: Tensor, full: Tensor) -> Tensor:

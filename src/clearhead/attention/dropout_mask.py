@@ -17,9 +17,8 @@ def keep_mask(shape: Sequence[int], p: float, seed: int, like: Tensor) -> Tensor
     """1 for kept and 0 for dropped elements at probability 0 < p < 1, in the dtype and on the device of `like`."""
     if like.device.type != "cpu":
         generator = torch.Generator(like.device).manual_seed(seed)
-        return torch.empty(shape, dtype=like.dtype, device=like.device).bernoulli_(
-            1 / keep_scale(p), generator=generator
-        )
+        mask = torch.empty(shape, dtype=like.dtype, device=like.device)
+        return mask.bernoulli_(1 / keep_scale(p), generator=generator)
     kept = ~_dropped(int(np.prod(shape)), p, seed)
     if like.dtype == torch.bfloat16:  # the bits of 1: torch takes five times as long to convert a bool
         return torch.from_numpy(np.multiply(kept, np.int16(0x3F80), dtype=np.int16)).view(like.dtype).view(tuple(shape))

@@ -65,9 +65,8 @@ def check_kernels(device: str, repeats: int = 5) -> Iterator[KernelReport]:
 def _examine(device: str, dtype: torch.dtype, kernel: str, repeats: int) -> KernelReport:
     finding = KernelReport(device, str(dtype).removeprefix("torch."), kernel)
     ragged, equal = [7, 64, 1, 30, 64, 120, 12, 33], [40] * 8
-    inputs = next(
-        (c for c in (_case(n, device, dtype) for n in (ragged, equal)) if not _refusal(kernel, c, False)), None
-    )
+    cases = (_case(lengths, device, dtype) for lengths in (ragged, equal))
+    inputs = next((case for case in cases if not _refusal(kernel, case, False)), None)
     if inputs is None:
         return replace(finding, unsupported=_refusal(kernel, _case(ragged, device, dtype), False))
     truth = _case(inputs.layout_q.host_lengths, device, torch.float64 if device != "mps" else torch.float32)
@@ -76,22 +75,15 @@ def _examine(device: str, dtype: torch.dtype, kernel: str, repeats: int) -> Kern
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # uncompiled FlexAttention says that it is slow; the time says it too
             want, got = _run(truth, "reference", True), _run(inputs, kernel, no_backward is None)
-            errors = [_error(a, b) for a, b in zip(got, want, strict=False)]
+            errors = [float((a.to(b.dtype) - b).abs().max() / b.abs().max()) for a, b in zip(got, want, strict=False)]
             forward = _clock(lambda: _run(inputs, kernel, False), repeats)
             both = None if no_backward else _clock(lambda: _run(inputs, kernel, True), repeats)
             peak = _peak(lambda: _run(inputs, kernel, no_backward is None), device)
     except Exception as problem:  # a kernel that dies here is what the user came to find out
         return replace(finding, failed=f"{type(problem).__name__}: {problem}")
-    finding = replace(
-        finding,
-        forward_error=errors[0],
-        backward_error=max(errors[1:]) if len(errors) > 1 else None,
-        forward_ms=forward,
-        backward_ms=both,
-        peak_mb=peak,
-        auto=_chosen(inputs, kernel),
-        unsupported=no_backward,
-    )
+    backward_error = max(errors[1:]) if len(errors) > 1 else None
+    finding = replace(finding, forward_error=errors[0], backward_error=backward_error, forward_ms=forward)
+    finding = replace(finding, backward_ms=both, peak_mb=peak, auto=_chosen(inputs, kernel), unsupported=no_backward)
     worst = max(errors)
     if not worst <= TOLERANCE[dtype]:  # also catches NaN
         return replace(finding, failed=f"error {worst:.1e} is over {TOLERANCE[dtype]:.0e}")
@@ -129,10 +121,6 @@ def _run(inputs: AttentionInputs, kernel: str, backward: bool) -> tuple[Tensor, 
             return (out,)
         weights = torch.linspace(-1, 1, out.numel(), device=out.device).view(out.shape).to(out.dtype)
         return out, *torch.autograd.grad(out, (inputs.q, inputs.k, inputs.v), weights)
-
-
-def _error(got: Tensor, want: Tensor) -> float:
-    return float((got.to(want.dtype) - want).abs().max() / want.abs().max())
 
 
 def _clock(work: Callable[[], object], repeats: int) -> float:

@@ -137,9 +137,8 @@ class Layout:
 
     def select(self, sequences: Sequence[int]) -> Layout:
         """The layout of only these sequences, in this order (repeats allowed)."""
-        picked = Layout.from_lengths(
-            [self.host_lengths[i] for i in sequences], [self.host_starts[i] for i in sequences]
-        )
+        lengths, starts = self.host_lengths, self.host_starts
+        picked = Layout.from_lengths([lengths[i] for i in sequences], [starts[i] for i in sequences])
         return picked.to(self.device)
 
     def row_indices(self, sequences: Sequence[int]) -> Tensor:

@@ -70,9 +70,7 @@ class MultiHead(nn.Module):
         super().__init__()
         kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         if head_dim is None and width % num_heads:
-            raise ValueError(
-                f"width {width} is not a multiple of {num_heads} heads: change one of them, or set head_dim"
-            )
+            raise ValueError(f"width {width} is not a multiple of {num_heads} heads: change one, or set head_dim")
         if kv_heads < 1 or num_heads % kv_heads:
             raise ValueError(f"{num_heads} query heads are not a multiple of {kv_heads} key heads")
         self.head_dim = head_dim if head_dim is not None else width // num_heads

@@ -74,6 +74,10 @@ def describe(dataset: Dataset) -> dict[str, Any]:
     from clearhead.data.datasets import data_home, files_here
 
     here = files_here(dataset)
+    files = [
+        {"name": f.name, "bytes": f.size, "sha256": f.sha256, "url": f.url, "available": here[f.name]}
+        for f in dataset.files
+    ]
     return {
         "name": dataset.name,
         "title": dataset.title,
@@ -85,16 +89,7 @@ def describe(dataset: Dataset) -> dict[str, Any]:
         "available": all(here.values()),
         "folder": str(data_home() / dataset.name),
         "fetchable": all(file.url is not None for file in dataset.files),
-        "files": [
-            {
-                "name": file.name,
-                "bytes": file.size,
-                "sha256": file.sha256,
-                "url": file.url,
-                "available": here[file.name],
-            }
-            for file in dataset.files
-        ],
+        "files": files,
     }
 
 

@@ -17,9 +17,7 @@ from clearhead.cli.options import EMBED_BATCH_TOKENS, DeviceOption, DtypeOption,
 @report_errors
 def embed(
     model: ModelArgument,
-    files: Annotated[
-        list[Path] | None, typer.Argument(help="Text files, one text per line. Default: standard input.")
-    ] = None,
+    files: Annotated[list[Path] | None, typer.Argument(help="Text files, one text per line. Default: stdin.")] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="Output file: .jsonl, .npy or .parquet. Default: JSON lines on stdout."),

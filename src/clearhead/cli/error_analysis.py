@@ -95,10 +95,8 @@ def top_words(loaded: LoadedModel, error: PredictionError) -> list[tuple[str, fl
         matches = ((tokens.offsets[:, 0] == error.offset) & (tokens.parts == 0)).nonzero()[:, 0]
         row = int(matches[0]) if len(matches) else 0
     size = 1, source.shape[1]
-    weights = torch.stack(
-        [source.tile(h, slice(row, row + 1), slice(None), size, "max")[0] for h in range(source.num_heads)]
-    )
-    mean = weights.mean(0)
+    tiles = (source.tile(h, slice(row, row + 1), slice(None), size, "max") for h in range(source.num_heads))
+    mean = torch.cat(list(tiles)).mean(0)
     mean[torch.tensor(labels.special)] = 0.0
     top = mean.topk(min(TOP_WORDS, len(mean)))
     return [(labels.words[i], weight) for weight, i in zip(top.values.tolist(), top.indices.tolist(), strict=True)]
@@ -106,14 +104,8 @@ def top_words(loaded: LoadedModel, error: PredictionError) -> list[tuple[str, fl
 
 def _to_json(error: PredictionError, words: list[tuple[str, float]]) -> dict[str, Any]:
     labels = {"expected": error.expected, "predicted": error.predicted, "confidence": error.confidence}
-    return {
-        "file": error.file,
-        "line": error.line,
-        **labels,
-        "texts": error.texts,
-        "offset": error.offset,
-        "attended": words,
-    }
+    place = {"file": error.file, "line": error.line}
+    return {**place, **labels, "texts": error.texts, "offset": error.offset, "attended": words}
 
 
 def _shorten(text: str, max_chars: int = MAX_TEXT_CHARS) -> str:

@@ -22,9 +22,7 @@ def export(
         str | None,
         typer.Option(help="onnx: int8. ctranslate2: int8, int8_float16, int16, float16, bfloat16, … Default: float32."),
     ] = None,
-    measure: Annotated[
-        bool, typer.Option("--measure/--no-measure", help="Compare an exported encoder with the original.")
-    ] = True,
+    measure: Annotated[bool, typer.Option(help="Compare an exported encoder with the original.")] = True,
     as_json: JsonOption = False,
 ) -> None:
     """Export a model to ONNX, int8 or CTranslate2.
@@ -39,9 +37,7 @@ def export(
     if to not in ENGINES:
         raise ValueError(f"unknown export format {to!r}: choose {', '.join(ENGINES)}")
     if to == "int8" and quantization is not None:
-        raise ValueError(
-            f"--quantization {quantization} is for onnx and ctranslate2: --to int8 always quantizes to int8"
-        )
+        raise ValueError(f"--quantization {quantization} is for onnx and ctranslate2: --to int8 is always int8")
     from clearhead.decode import export as export_ctranslate2
     from clearhead.export.compare import compare_exported, ragged
     from clearhead.export.onnx import export_onnx, open_onnx
@@ -53,9 +49,8 @@ def export(
     loaded = pipeline.loaded
     if to == "ctranslate2":
         generator = pipeline.generator
-        export_ctranslate2(
-            generator.model, generator.tokenizer, generator.defaults.constraints, out, quantization=quantization
-        )
+        parts = generator.model, generator.tokenizer, generator.defaults.constraints
+        export_ctranslate2(*parts, out, quantization=quantization)
     elif to == "onnx":
         export_onnx(loaded, out, quantization=quantization)
     else:

@@ -21,9 +21,7 @@ def generate(
     ] = None,
     temperature: Annotated[float | None, typer.Option(min=0, help="Sampling temperature; 0 is greedy.")] = None,
     top_k: TopKOption = None,
-    top_p: Annotated[
-        float | None, typer.Option(help="Sample from the smallest set of tokens with this probability.")
-    ] = None,
+    top_p: Annotated[float | None, typer.Option(help="Sample from the fewest tokens with this probability.")] = None,
     seed: SeedOption = None,
     beam: Annotated[int, typer.Option(min=1, help="Number of beams of beam search, without sampling.")] = 1,
     stream: Annotated[bool, typer.Option(help="Print the text while it is generated.")] = False,

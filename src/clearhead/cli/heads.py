@@ -27,9 +27,7 @@ def heads(
     model: ModelArgument,
     file: Annotated[Path, typer.Argument(help='Corpus: JSONL with a "text" field, or a text file, one text per line.')],
     out: Annotated[Path, typer.Option("--out", "-o", help="Output table, as Parquet.")] = Path("heads.parquet"),
-    effects: Annotated[
-        int, typer.Option(min=0, help="Number of documents on which each head is ablated in turn; 0: none.")
-    ] = 64,
+    effects: Annotated[int, typer.Option(min=0, help="Documents on which each head is ablated in turn; 0: none.")] = 64,
     as_json: JsonOption = False,
 ) -> None:
     """Compute statistics of every attention head over a corpus.

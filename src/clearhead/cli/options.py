@@ -22,15 +22,11 @@ TYPER_OPTIONS: dict[str, Any] = {
 }
 
 ModelArgument = Annotated[str, typer.Argument(help="Model folder, or model name on the Hugging Face hub.")]
-TaskModelArgument = Annotated[
-    str, typer.Argument(help="Folder of a trained classifier, tagger or question-answering model.")
-]
+TaskModelArgument = Annotated[str, typer.Argument(help="Folder of a classifier, tagger or question-answering model.")]
 LabeledFileArgument = Annotated[Path, typer.Argument(help="Labeled rows, in any format that can be trained on.")]
 RecipeArgument = Annotated[Path, typer.Argument(help="Recipe, a YAML file. `clearhead new` writes one.")]
 
-ColumnOption = Annotated[
-    list[str] | None, typer.Option(help="Column to read for a field, e.g. --column text=review. Repeatable.")
-]
+ColumnOption = Annotated[list[str] | None, typer.Option(help="Column of a field: --column text=review. Repeatable.")]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="Override a recipe setting, e.g. --set train.steps=100. Repeatable.")
 ]

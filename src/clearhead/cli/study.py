@@ -54,9 +54,7 @@ def study(
     test: Annotated[
         str | None, typer.Option(help=f"bottleneck: test set, without the suffix .en or .en.gz. Default: {TEST_SET}.")
     ] = None,
-    languages: Annotated[
-        str | None, typer.Option(help="bottleneck: source and target language. Default: en-de.")
-    ] = None,
+    languages: Annotated[str | None, typer.Option(help="bottleneck: source-target language. Default: en-de.")] = None,
     text: Annotated[Path | None, typer.Option(help="Text file to use instead of the study's own.")] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Output folder for models, results and figures. Default: study-NAME.")
@@ -95,9 +93,8 @@ def study(
     folder.mkdir(parents=True, exist_ok=True)
     begin = time.perf_counter()
     with show_progress() as on_progress:
-        measured = run(
-            StudyArgs(model or [], test or TEST_SET, languages or "en-de", text, folder, seed, quick, on_progress)
-        )
+        given = model or [], test or TEST_SET, languages or "en-de", text
+        measured = run(StudyArgs(*given, folder, seed, quick, on_progress))
     results = record(measured, command=command_line(), seed=seed, seconds=time.perf_counter() - begin)
     write_record(results, folder / f"{name}.json")
     figures = save(STUDIES[name].draw(measured), folder / name) if can_draw() else []
@@ -186,9 +183,8 @@ def _word_senses(args: StudyArgs) -> WordSenses:
     from clearhead.train.init_model import base_model_folder
 
     pipeline = load(base_model_folder(_base_model(args.models), Path()))
-    return word_senses.measure(
-        pipeline.model, pipeline.tokenizer, Path(args.models[0]).name if args.models else "MiniLM"
-    )
+    name = Path(args.models[0]).name if args.models else "MiniLM"
+    return word_senses.measure(pipeline.model, pipeline.tokenizer, name)
 
 
 def _word_order(args: StudyArgs) -> WordOrderResult:
@@ -212,9 +208,8 @@ def _scaling(args: StudyArgs) -> ScalingResult:
     if args.quick:
         sizes = {"widths": (16, 32), "tokens": (2000, 4000, 8000), "vocab_size": 300, "batch_tokens": 512}
         sizes["validation_rows"] = 20
-    return scaling.measure(
-        args.folder / "runs", text=text, base=base, seed=args.seed, on_progress=args.on_progress, **sizes
-    )
+    options: dict[str, Any] = {"seed": args.seed, "on_progress": args.on_progress, **sizes}
+    return scaling.measure(args.folder / "runs", text=text, base=base, **options)
 
 
 def _domain(args: StudyArgs) -> DomainResult:

@@ -117,16 +117,15 @@ def _train_seeds(
         runs.append({"seed": seed, "model": str(folder / "model"), **scores})
         typer.echo(f"seed {seed}: " + "  ".join(f"{name} {value:.4g}" for name, value in scores.items()), err=as_json)
     names = [name for name in runs[0] if name not in ("seed", "model")]
-    spread = {name: _mean_and_deviation([run[name] for run in runs]) for name in names}
+    spread: dict[str, tuple[float, float]] = {}
+    for name in names:
+        values = [run[name] for run in runs]
+        spread[name] = statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0
     if as_json:
         typer.echo(json.dumps({"runs": runs, "spread": spread}))
     else:
         for name, (mean, deviation) in spread.items():
             typer.echo(f"{name}: {mean:.4g} ± {deviation:.2g} (mean ± standard deviation of {count} seeds)")
-
-
-def _mean_and_deviation(values: list[float]) -> tuple[float, float]:
-    return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0
 
 
 def _launch(processes: int, folder: Path) -> int:

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 def translate(
     model: ModelArgument,
     file: Annotated[Path, typer.Argument(help="Text file, one text per line; - is standard input.")] = Path("-"),
-    beam: Annotated[
-        int | None, typer.Option(min=1, help="Number of beams; 1 is greedy. Default: the model's, or 5.")
-    ] = None,
+    beam: Annotated[int | None, typer.Option(min=1, help="Beam size; 1 is greedy. Default: the model's, or 5.")] = None,
     length_penalty: Annotated[
         float | None, typer.Option(help="Length penalty; above 1 prefers longer texts. Default: the model's, or 1.")
     ] = None,
@@ -55,6 +53,7 @@ def translate(
 
     console = Console(stderr=True, highlight=False)
     pipeline = load(model, dtype=dtype, device=device)
+    generator = pipeline.generator
     beam_config = pipeline.beam(beam, length_penalty=length_penalty, nbest=nbest, default=5)
     batches = LineBatches(None if str(file) == "-" else file, WINDOW)
     partial = None if out is None else out.with_name(out.name + ".partial")
@@ -63,17 +62,15 @@ def translate(
     columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
     with ExitStack() as stack:
         target = sys.stdout if partial is None else stack.enter_context(partial.open("w", encoding="utf-8"))
-        progress = stack.enter_context(
-            Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-        )
+        hidden = not console.is_terminal
+        progress = stack.enter_context(Progress(*columns, console=console, transient=True, disable=hidden))
         task = progress.add_task("reading", total=batches.size or None)
         try:
             bytes_done = 0
             for batch in batches:
                 translations: dict[int, Translation] = {}
-                for part, cut in translate_batches(
-                    pipeline.generator, batch, beam_config, max_new_tokens=max_len, align=align
-                ):
+                translating = translate_batches(generator, batch, beam_config, max_new_tokens=max_len, align=align)
+                for part, cut in translating:
                     translations.update(part)
                     tokens += sum(len(t.ids) for _, t in part)
                     truncated += len(cut)
@@ -95,7 +92,7 @@ def translate(
     seconds = time.perf_counter() - begin
     console.print(f"{done:,} texts in {seconds:.1f} s: {done / seconds:,.1f} texts/s, {tokens / seconds:,.0f} tokens/s")
     if truncated:
-        limit = pipeline.generator.max_source_len
+        limit = generator.max_source_len
         console.print(f"{truncated:,} texts were truncated to the model's limit of {limit} tokens")
 
 

@@ -19,7 +19,9 @@ def conll_names(path: Path) -> list[str]:
     for block in _blocks(path):
         for _, fields in block:
             if not isinstance(fields, RowError):
-                return list(CONLLU_COLUMNS) if _is_conllu(path) else [str(i) for i in range(1, len(fields) + 1)]
+                if ".conllu" in path.suffixes:
+                    return list(CONLLU_COLUMNS)
+                return [str(i) for i in range(1, len(fields) + 1)]
     raise ValueError(f"{path} has no words: write one word per line, and an empty line after each sentence")
 
 
@@ -75,10 +77,6 @@ def _blocks(path: Path) -> Iterator[list[Line]]:
             block.append((number, fields))
     if block:
         yield block
-
-
-def _is_conllu(path: Path) -> bool:
-    return ".conllu" in path.suffixes
 
 
 def column_index(path: Path, name: str, names: list[str]) -> int:

@@ -195,9 +195,8 @@ def _store(
         if missing or wrong:
             absent = [f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"] if missing else []
             raise _WrongFiles("; ".join(absent + wrong))
-        write_manifest(
-            folder, {"set": wanted.name, "source": wanted.source, "license": wanted.license, "files": _digests(wanted)}
-        )
+        origin = {"set": wanted.name, "source": wanted.source, "license": wanted.license}
+        write_manifest(folder, {**origin, "files": _digests(wanted)})
     return target
 
 

@@ -37,9 +37,8 @@ def read_lines(path: Path) -> Iterator[bytes | int]:
     """
     number = 1
     with path.open("rb") as raw:
-        readline = partial(
-            decompressed(path, raw).readline, MAX_LINE_BYTES + 5
-        )  # the limit, a byte order mark and \r\n
+        # the limit, a byte order mark and \r\n
+        readline = partial(decompressed(path, raw).readline, MAX_LINE_BYTES + 5)
         try:
             while line := readline():
                 if len(line) < MAX_LINE_BYTES + 5 or line.endswith(b"\n"):

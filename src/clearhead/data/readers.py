@@ -59,9 +59,8 @@ def read_rows(source: Mapping[str, Path] | Path, columns: Mapping[str, str] | No
         return Rows(partial(span_rows, source))
     if columns is not None and "words" in columns and not ends_with(source, *TABLES):
         names = conll_names(_existing(source))
-        return Rows(
-            partial(conll_rows, source, {ours: column_index(source, theirs, names) for ours, theirs in columns.items()})
-        )
+        indices = {ours: column_index(source, theirs, names) for ours, theirs in columns.items()}
+        return Rows(partial(conll_rows, source, indices))
     if ends_with(source, ".json"):
         return Rows(partial(squad_rows, _existing(source)))
     kind = _kind(source)

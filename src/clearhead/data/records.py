@@ -109,9 +109,7 @@ def _parquet(path: Path) -> Any:
     try:
         import pyarrow.parquet as parquet
     except ImportError:
-        raise ValueError(
-            f"{path}: reading Parquet requires pyarrow; install it with pip install 'clearhead[parquet]'"
-        ) from None
+        raise ValueError(f"{path}: Parquet requires pyarrow: pip install 'clearhead[parquet]'") from None
     try:
         return parquet.ParquetFile(path)
     except (ValueError, OSError) as error:

@@ -42,9 +42,8 @@ class ShardBlock:
         dtype = np.uint32 if self.tokens.max(initial=0) >= 2**16 else np.uint16
         header = _HEADER.pack(FORMAT, dtype().itemsize, len(self.tokens), len(self.sentences), len(self.documents))
         rest = (self.sentences.astype("<u4"), self.starts.astype("<u4"), self.documents.astype("<u8"))
-        return b"".join(
-            [header, self.tokens.astype(np.dtype(dtype).newbyteorder("<")).tobytes(), *(r.tobytes() for r in rest)]
-        )
+        tokens = self.tokens.astype(np.dtype(dtype).newbyteorder("<")).tobytes()
+        return b"".join([header, tokens, *(r.tobytes() for r in rest)])
 
     @staticmethod
     def from_bytes(data: bytes) -> ShardBlock:
@@ -143,9 +142,7 @@ class Shards:
     def _add(self, folder: Path, metadata: Mapping[str, Any]) -> None:
         tokenizer: dict[str, str] = metadata["tokenizer"]
         if self._ends and tokenizer != self.tokenizer:
-            raise ValueError(
-                f"{folder} was prepared with a different tokenizer than {self.folders[0]}: read them separately"
-            )
+            raise ValueError(f"{folder} has another tokenizer than {self.folders[0]}: read them separately")
         self.tokenizer = tokenizer  # fingerprint
         for name, count in metadata["blocks"]:
             self._paths.append(safe_join(folder, name))

@@ -140,9 +140,8 @@ class FinishedHypotheses:
         if not len(rows):
             return
         length, at = step + 1, np.arange(len(rows))[:, None]
-        scores = values[rows, :W] / np.float32(float(length) ** beam.length_penalty) + np.where(
-            new[rows], 0.0, _EXCLUDED
-        )
+        penalty = np.float32(float(length) ** beam.length_penalty)
+        scores = values[rows, :W] / penalty + np.where(new[rows], 0.0, _EXCLUDED)
         merged = np.concatenate([self._scores[rows], scores.astype(np.float32)], axis=1)  # (n, 2 W)
         top = np.argsort(-merged, axis=1, kind="stable")[:, :W]
         if self._ids.shape[2] < length:

@@ -60,9 +60,8 @@ class PackedLinear:
         weight = torch.cat([layer.weight for layer in layers]) if more else first.weight
         biases: list[Tensor | None] = [layer.bias for layer in layers]
         joined = [b.detach() for b in biases if b is not None]
-        return PackedLinear(
-            torch.ops.mkldnn._reorder_linear_weight(weight.detach(), rows), torch.cat(joined) if joined else None
-        )
+        packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), rows)
+        return PackedLinear(packed, torch.cat(joined) if joined else None)
 
     def __call__(self, x: Tensor, activation: str | None = None, add: Tensor | None = None) -> Tensor:
         return fused_linear(x, self.weight, self.bias, activation, add)

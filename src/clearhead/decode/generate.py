@@ -35,11 +35,9 @@ def sampling_params(
     seeds = [seed] * count if seed is None or isinstance(seed, int) else list(seed)
     if len(seeds) != count:
         raise ValueError(f"{len(seeds)} seeds for {count} prompts: give one for each, or one for all")
-    params = SamplingParams(
-        temperature=temperature,
-        top_k=defaults.top_k if top_k is None else top_k,
-        top_p=defaults.top_p if top_p is None else top_p,
-    )
+    top_k = defaults.top_k if top_k is None else top_k
+    top_p = defaults.top_p if top_p is None else top_p
+    params = SamplingParams(temperature=temperature, top_k=top_k, top_p=top_p)
     return [replace(params, seed=secrets.randbits(32) if s is None else s) for s in seeds]
 
 

@@ -59,9 +59,7 @@ class TextGenerator:
     def from_model(loaded: LoadedModel) -> TextGenerator:
         """Create the generator of a loaded model; raises ValueError where it does not generate text."""
         if loaded.config.decoder is None or not isinstance(loaded.model.head, LMHead):
-            raise ValueError(
-                f"{loaded.architecture} does not generate text: load a translation model or a language model"
-            )
+            raise ValueError(f"{loaded.architecture} does not generate text: load a translation or language model")
         tokenizer = loaded.require_tokenizer
         name = "generation_config.json"
         generation = parse_json(loaded.extra_files[name], name) if name in loaded.extra_files else None
@@ -163,9 +161,8 @@ class TextGenerator:
             return
         read = [[self.start, *t[:-1]] for t in targets]  # what each step read: all but the last token
         target = torch.tensor([id for row in read for id in row], dtype=torch.int64, device=self.device)
-        self.model.hidden_states(
-            source, layout, target, Layout.from_lengths([len(row) for row in read], device=self.device)
-        )
+        target_layout = Layout.from_lengths([len(row) for row in read], device=self.device)
+        self.model.hidden_states(source, layout, target, target_layout)
 
     @property
     def is_captured(self) -> bool:

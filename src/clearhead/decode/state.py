@@ -55,9 +55,7 @@ def initial_state(model: Model, ids: Tensor, layout: Layout) -> DecoderState:
     """
     if not isinstance(model.head, LMHead) or model.decoder is None:
         kind = "no decoder" if model.decoder is None else "no language-model head"
-        raise ValueError(
-            f"this model cannot generate text: it has {kind}; load a language model or a translation model"
-        )
+        raise ValueError(f"this model cannot generate text: it has {kind}; load a language or translation model")
     if model.training:
         raise ValueError("the model is in training mode, where dropout changes its output: call `model.eval()`")
     if isinstance(model.decoder, RecurrentDecoder):
@@ -134,13 +132,8 @@ class TransformerState:
         )
         if self._context is not None:
             memory, layout, cached = self._context
-            context = replace(
-                context,
-                memory=memory,
-                memory_layout=layout,
-                memory_cache=cached,
-                memory_bias=cached.bias(self._num_heads),
-            )
+            bias = cached.bias(self._num_heads)
+            context = replace(context, memory=memory, memory_layout=layout, memory_cache=cached, memory_bias=bias)
             self._context = memory[:0], layout, cached  # each layer caches its keys and values at the first step
         near = context
         if stack.local is not None:

@@ -90,11 +90,8 @@ def _split(ids: Tensor, layout: Layout, segments: Tensor | None) -> list[Batch]:
 
 
 def _repeat(ids: Tensor, layout: Layout, segments: Tensor | None) -> Batch:
-    return (
-        ids.repeat(COPIES),
-        Layout.from_lengths([len(ids)] * COPIES),
-        None if segments is None else segments.repeat(COPIES),
-    )
+    repeated = None if segments is None else segments.repeat(COPIES)
+    return ids.repeat(COPIES), Layout.from_lengths([len(ids)] * COPIES), repeated
 
 
 def _speeds(runs: tuple[Run, ...], batches: list[Batch], texts: int, seconds: float) -> list[float]:

@@ -85,9 +85,8 @@ class _SpecWriter:
         if not isinstance(decoder, TransformerStack) or not (encoder is None or isinstance(encoder, TransformerStack)):
             raise ValueError("CTranslate2 supports only Transformers, and this model is not one")
         if encoder is None:
-            spec = self._specs.TransformerDecoderModelSpec.from_config(
-                len(decoder.blocks), _heads(decoder), **self._options(decoder)
-            )
+            sizes = len(decoder.blocks), _heads(decoder)
+            spec = self._specs.TransformerDecoderModelSpec.from_config(*sizes, **self._options(decoder))
         else:
             if _heads(encoder) != _heads(decoder):
                 raise ValueError(

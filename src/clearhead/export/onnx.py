@@ -95,9 +95,8 @@ def _require_onnx() -> None:
 
 def _trace(loaded: LoadedModel, spec: OutputSpec) -> Any:
     names = inputs(loaded)
-    example = tuple(
-        torch.ones(_EXAMPLE, dtype=torch.int64) for _ in names
-    )  # one tensor used thrice would become one input
+    # one tensor used thrice would become one input
+    example = tuple(torch.ones(_EXAMPLE, dtype=torch.int64) for _ in names)
     with _no_warnings():
         return torch.onnx.export(
             PaddedEncoder(loaded.model, spec),

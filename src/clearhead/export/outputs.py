@@ -46,14 +46,9 @@ class OutputSpec:
         if "sentence_embedding" in names:
             sentence = read_sentence(loaded.extra_files)
         tokens = set(TOKEN_OUTPUTS) if kind in _TEXT_HEADS else {*TOKEN_OUTPUTS, "logits"}
+        of_tokens, single = frozenset(tokens & set(names)), kind == "discriminator"
         pool = "first" if head is None else head.pool
-        return OutputSpec(
-            names=names,
-            of_tokens=frozenset(tokens & set(names)),
-            pool=pool,
-            single=kind == "discriminator",
-            sentence=sentence,
-        )
+        return OutputSpec(names=names, of_tokens=of_tokens, pool=pool, single=single, sentence=sentence)
 
 
 def _names(loaded: LoadedModel) -> tuple[str, ...]:

@@ -106,15 +106,11 @@ def _max(x: Tensor, mask: Tensor) -> Tensor:
     return rows.amax(1).masked_fill(~mask.any(1, keepdim=True), 0.0)
 
 
-def _min(x: Tensor, mask: Tensor) -> Tensor:
-    return -_max(-x, mask)
-
-
 # `layers.POOLINGS` on padded batches: token vectors (B T, D) and a mask (B, T) to (B, D).
 PADDED_POOLINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "first": _first,
     "last": _last,
     "mean": _mean,
     "max": _max,
-    "min": _min,
+    "min": lambda x, mask: -_max(-x, mask),
 }

@@ -62,7 +62,8 @@ def write_manifest(folder: str | Path, metadata: Mapping[str, Any]) -> Manifest:
     folder = Path(folder)
     names = _names(folder)
     size = sum(safe_join(folder, name).stat().st_size for name in names)
-    files = _each(lambda name: _measure(folder / name), names, size)
+    paths = {name: folder / name for name in names}
+    files = _each(lambda name: FileEntry(size=paths[name].stat().st_size, sha256=sha256(paths[name])), names, size)
     plain = json.loads(json.dumps(dict(metadata), allow_nan=False))  # number keys become strings now, not when read
     manifest = Manifest(version=_version(), metadata=plain, files=files)
     data = _dump(manifest)
@@ -101,9 +102,8 @@ def verify(folder: str | Path) -> Manifest:
     present = set(_names(folder))
     problems = dict.fromkeys(manifest.files.keys() - present, "is missing")
     listed = {name: file for name, file in manifest.files.items() if name in present}
-    results = _each(
-        lambda name: _problem(folder, name, listed[name]), listed, sum(file.size for file in listed.values())
-    )
+    size = sum(file.size for file in listed.values())
+    results = _each(lambda name: _problem(folder, name, listed[name]), listed, size)
     problems |= {name: why for name, why in results.items() if why}
     for name in present - manifest.files.keys():
         hidden = any(part.startswith(".") for part in name.split("/")[:-1])
@@ -136,10 +136,6 @@ def _each(function: Callable[[str], T], names: Iterable[str], size: int) -> dict
         return {name: function(name) for name in names}
     with ThreadPoolExecutor(2) as pool:
         return dict(zip(names, pool.map(function, names), strict=True))
-
-
-def _measure(path: Path) -> FileEntry:
-    return FileEntry(size=path.stat().st_size, sha256=sha256(path))
 
 
 def _problem(folder: Path, name: str, file: FileEntry) -> str | None:

@@ -15,9 +15,8 @@ from typing import Any, NoReturn
 MAX_JSON_BYTES = 4 << 20
 MAX_DEPTH = 64
 
-_NO_BRACKETS = re.compile(
-    rb'(?:"(?:[^"\\]++|\\.)*+"?|[^"\[\]{}]++)++', re.DOTALL
-)  # matches complete strings, brackets included
+# matches complete strings, brackets included
+_NO_BRACKETS = re.compile(rb'(?:"(?:[^"\\]++|\\.)*+"?|[^"\[\]{}]++)++', re.DOTALL)
 _BLOB_NAME = re.compile(r"[0-9a-f]{64}")
 
 

@@ -67,9 +67,7 @@ def read_header(path: str | Path) -> dict[str, TensorInfo]:
     for name, tensor in tensors:
         if tensor.begin != end:
             problem = "overlaps another tensor" if tensor.begin < end else "leaves unused bytes before it"
-            raise ValueError(
-                f"{path}: tensor {name!r} {problem}: it begins at byte {tensor.begin:,} instead of {end:,}"
-            )
+            raise ValueError(f"{path}: tensor {name!r} {problem}: begins at byte {tensor.begin:,} instead of {end:,}")
         end = tensor.end
     if end != size - 8 - length:
         raise ValueError(f"{path} has {size - 8 - length:,} bytes of data where its tensors end at {end:,}")
@@ -86,9 +84,7 @@ def _tensor(path: Path, name: str, entry: Any) -> TensorInfo:
     if not isinstance(dtype, str) or dtype not in ITEMSIZE:
         raise ValueError(f"{where} has the dtype {dtype!r:.100}: known are {', '.join(ITEMSIZE)}")
     if not _is_count_list(shape) or len(shape) > MAX_RANK:
-        raise ValueError(
-            f"{where} has the shape {shape!r:.100}: it must be a list of at most {MAX_RANK} integers, 0 or more"
-        )
+        raise ValueError(f"{where} has the shape {shape!r:.100}: it must be at most {MAX_RANK} integers, 0 or more")
     if math.prod(max(n, 1) for n in shape) > MAX_ELEMENTS:
         raise ValueError(f"{where} has the shape {shape!r:.100}: it has too many elements")
     if not _is_count_list(offsets) or len(offsets) != 2:

@@ -122,18 +122,9 @@ def open_folder(
         if tokenizer is None:
             raise ValueError(f"{folder} was saved with a tokenizer, but has none now: restore it")
         tokenizer.check(metadata["tokenizer"])
-    return LoadedModel(
-        model.eval(),
-        config,
-        family,
-        architecture,
-        raw,
-        tokenizer,
-        carried_files(folder),
-        metadata,
-        tuple(missing),
-        tuple(unexpected),
-    )
+    keys = tuple(missing), tuple(unexpected)
+    extra_files = carried_files(folder)
+    return LoadedModel(model.eval(), config, family, architecture, raw, tokenizer, extra_files, metadata, *keys)
 
 
 def save_folder(
@@ -162,9 +153,8 @@ def save_folder(
         for pair in family.pairs(params, loaded.architecture)
     }
     if loaded.config.head is not None and not loaded.config.head.tied:
-        tensors |= {
-            duplicate: tensors[name].clone() for name, duplicate in family.duplicated.items() if name in tensors
-        }
+        copies = {copy: name for name, copy in family.duplicated.items() if name in tensors}
+        tensors |= {copy: tensors[name].clone() for copy, name in copies.items()}
     with new_folder(folder, overwrite=overwrite) as target:
         if write is None:
             write_weights(tensors, target, MAX_SHARD_BYTES)

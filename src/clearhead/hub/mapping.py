@@ -339,9 +339,8 @@ def _match(
     layers: dict[tuple[str, int], int],
 ) -> Iterable[WeightPair]:
     """Yields the pairs of one table line in a model with these parameters."""
-    line = re.compile(
-        re.escape(tensor_map.names[0]).replace(r"\{\}", r"(?P<layer>\d+)") + r"(?P<suffix>\.weight|\.bias)?"
-    )
+    pattern = re.escape(tensor_map.names[0]).replace(r"\{\}", r"(?P<layer>\d+)")
+    line = re.compile(pattern + r"(?P<suffix>\.weight|\.bias)?")
     for name in names:
         if (m := line.fullmatch(name)) is None:
             continue
@@ -351,10 +350,5 @@ def _match(
             continue
         number = "" if layer is None else str(layers[name.partition(".")[0], int(layer)])
         is_transposed = tensor_map.transposed and suffix != ".bias"
-        yield WeightPair(
-            hf_name.replace("{}", number) + suffix,
-            params,
-            replace(tensor_map, transposed=is_transposed),
-            in_head,
-            prefixed,
-        )
+        stored = replace(tensor_map, transposed=is_transposed)
+        yield WeightPair(hf_name.replace("{}", number) + suffix, params, stored, in_head, prefixed)

@@ -31,9 +31,7 @@ def read_sentence(files: Mapping[str, bytes]) -> SentenceConfig:
     modules = json.loads(files["modules.json"])
     kinds = [str(m.get("type", "")).rpartition(".")[2] for m in modules]
     if unknown := [kind for kind in kinds if kind not in ("Transformer", "Pooling", "Normalize")]:
-        raise ValueError(
-            f"modules.json has a {unknown[0]} module: only Transformer, Pooling and Normalize are supported"
-        )
+        raise ValueError(f"modules.json has a {unknown[0]} module: Transformer, Pooling and Normalize are supported")
     bert_config = json.loads(files.get("sentence_bert_config.json", b"{}"))
     st_config = json.loads(files.get("config_sentence_transformers.json", b"{}"))
     prompts = st_config.get("prompts") or {}

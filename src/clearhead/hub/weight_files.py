@@ -147,9 +147,7 @@ class WeightReader:
         scale = f"{name}{_SCALE}"
         expected = (self.shapes[name][0], 1)
         if scale not in self.files or self.shapes[scale] != expected or not self.dtypes[scale].startswith(("F", "BF")):
-            raise ValueError(
-                f"{self.folder}: {name} is int8 and needs {scale}, {list(expected)} floating-point numbers"
-            )
+            raise ValueError(f"{self.folder}: {name} is int8 and needs {scale}, {list(expected)} floating-point values")
         if f"{name}{_ZERO_POINT}" in self.files and self.read(f"{name}{_ZERO_POINT}").any():
             raise ValueError(f"{self.folder}: {name} has a nonzero zero point, which is not supported")
         return self.read(scale).float()

@@ -46,9 +46,8 @@ class Int8Linear(nn.Module):
         absmax = torch.maximum(x.amax(1, keepdim=True), -x.amin(1, keepdim=True))  # (N, 1)
         scale = (absmax / 127.5).clamp_min(_MIN_SCALE)
         quantized = (x * scale.reciprocal()).round_().clamp_max_(127).to(torch.int8)  # from -128
-        out = (
-            torch.ops.aten._int_mm(quantized, self.weight.T).float().mul_(self.scale.T).mul_(scale)
-        )  # (N, out_features)
+        product = torch.ops.aten._int_mm(quantized, self.weight.T)  # (N, out_features)
+        out = product.float().mul_(self.scale.T).mul_(scale)
         return out if self.bias is None else out.add_(self.bias)
 
     def extra_repr(self) -> str:

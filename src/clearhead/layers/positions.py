@@ -153,9 +153,8 @@ class ALiBi(nn.Module):
         super().__init__()
         power = 2 ** math.floor(math.log2(num_heads))
         slopes = [2 ** (-8 * (i + 1) / power) for i in range(power)]
-        slopes += [
-            2 ** (-4 * (2 * i + 1) / power) for i in range(num_heads - power)
-        ]  # every second slope of the next power of 2
+        # every second slope of the next power of 2
+        slopes += [2 ** (-4 * (2 * i + 1) / power) for i in range(num_heads - power)]
         self.register_buffer("slopes", -torch.tensor(slopes, device="cpu"), persistent=False)
 
     def forward(self) -> RelativeBias:

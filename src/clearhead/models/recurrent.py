@@ -76,9 +76,8 @@ class RecurrentEncoder(nn.Module):
         c = config
         check_roles(encoder=c)
         self.embedding = _embedding(c)
-        layers = Recurrent(
-            c.kind, c.width, c.hidden_size, c.num_layers, bidirectional=c.bidirectional, dropout=c.dropout
-        )
+        sizes = c.kind, c.width, c.hidden_size, c.num_layers
+        layers = Recurrent(*sizes, bidirectional=c.bidirectional, dropout=c.dropout)
         self.blocks = nn.ModuleList([layers])
         self.dropout = Dropout(c.dropout)
 
@@ -117,9 +116,7 @@ class RecurrentDecoder(nn.Module):
     ) -> Tensor:
         """Maps token ids (N,), and the encoder output if there is an encoder, to hidden states (N, D)."""
         if cache is not None or memory_cache is not None:
-            raise ValueError(
-                "a recurrent decoder has no key-value cache: to decode token by token, use `begin` and `step`"
-            )
+            raise ValueError("a recurrent decoder has no key-value cache: to decode stepwise, use `begin` and `step`")
         _check_starts(layout)
         x = self.embedding(ids, layout, segments)
         if self.start is None:
@@ -303,9 +300,8 @@ class CrossAttention(nn.Module):
 
             return call_core
         lengths = layout.lengths.index_select(0, order).view(-1, 1, 1, 1)
-        is_padding = torch.arange(layout.max_len, device=order.device) >= lengths.clamp_min(
-            1
-        )  # an empty source gives 0
+        # an empty source gives 0
+        is_padding = torch.arange(layout.max_len, device=order.device) >= lengths.clamp_min(1)
         k, v = (layout.pad(x).index_select(0, order).transpose(1, 2) for x in (keys, values))  # (B, 1, S, K)
         cached = [k, v, torch.zeros_like(is_padding, dtype=k.dtype).masked_fill_(is_padding, float("-inf"))]
 

@@ -290,9 +290,8 @@ def _local(c: TransformerConfig) -> SlidingWindow | None:
     if c.window is None:
         return None
     has_rotary = c.positions == "rotary" and c.local_rotary_base is not None
-    return SlidingWindow(
-        c.local_layers, Window(*c.window), _rotary(c, c.local_rotary_base or 0.0) if has_rotary else None
-    )
+    rotary = _rotary(c, c.local_rotary_base or 0.0) if has_rotary else None
+    return SlidingWindow(c.local_layers, Window(*c.window), rotary)
 
 
 def _norm(c: TransformerConfig, width: int | None = None) -> nn.Module:

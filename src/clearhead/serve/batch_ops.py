@@ -24,11 +24,6 @@ class EmbeddedText:
     truncated: bool
 
 
-def run_batch(model: ServedModel, work: str, options: tuple[Any, ...], values: Sequence[Any]) -> Iterator[Any]:
-    """Returns the result of each value, in order."""
-    return BATCH_OPS[work](model, values, *options)
-
-
 def _embed(
     model: ServedModel, texts: Sequence[str], pool: str | None, normalize: bool | None
 ) -> Iterator[EmbeddedText]:
@@ -72,6 +67,7 @@ def _calls(model: ServedModel, functions: Sequence[Callable[[], Any]], unique: o
     return (function() for function in functions)
 
 
+# work -> a function of the model, the values and the options of a batch; it returns the result of each value, in order
 BATCH_OPS: dict[str, Callable[..., Iterator[Any]]] = {
     "embed": _embed,
     "classify": _answer,

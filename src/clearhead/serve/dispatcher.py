@@ -118,7 +118,9 @@ class Dispatcher:
             return await done
 
     def _job(self, request: Request, deliver: Callable[[int, Any], None]) -> RequestJob:
-        return RequestJob(_client(request), self.engine.limits.deadline_s, deliver)
+        address = request.client.host if request.client is not None else ""
+        client = request.scope.get("key_name") or address  # requests are grouped by it for fairness
+        return RequestJob(client, self.engine.limits.deadline_s, deliver)
 
     def _generate(self, model: ServedModel, job: RequestJob, generation: GenerationRequest) -> None:
         tokens = count_tokens(model, GENERATE, [generation])
@@ -158,8 +160,3 @@ async def _cancel_on_disconnect(request: Request, job: RequestJob) -> AsyncGener
         raise
     finally:
         watcher.cancel()
-
-
-def _client(request: Request) -> str:
-    """Returns what requests are grouped by for fairness: the name of the API key, else the client's address."""
-    return request.scope.get("key_name") or (request.client.host if request.client is not None else "")

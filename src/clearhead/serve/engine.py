@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from weakref import WeakSet
 
-from clearhead.serve.batch_ops import run_batch
+from clearhead.serve.batch_ops import BATCH_OPS
 from clearhead.serve.continuous_batch import ContinuousBatch
 from clearhead.serve.errors import ApiError, deadline_exceeded, overloaded, shutting_down, to_api_error
 from clearhead.serve.fair_queue import FairQueue
@@ -47,7 +47,7 @@ class Engine:
 
     def __init__(self, limits: EngineLimits | None = None, metrics: ServerMetrics | None = None) -> None:
         self.limits = EngineLimits() if limits is None else limits
-        self._metrics = ServerMetrics() if metrics is None else metrics
+        self.metrics = ServerMetrics() if metrics is None else metrics
         self._queues: OrderedDict[BatchKey, FairQueue] = OrderedDict()
         self._batches: dict[ServedModel, ContinuousBatch] = {}
         self._changed = threading.Condition()
@@ -74,7 +74,7 @@ class Engine:
         with self._changed:
             if self._closed:
                 raise shutting_down()
-            seconds = tokens / self._rates.get(work, INITIAL_TOKENS_PER_S)
+            seconds = tokens / self._rate(work)
             error = self.refuse(tokens, seconds, deadline_s)
         if error is not None:
             raise error
@@ -88,7 +88,7 @@ class Engine:
             too_slow = ahead + seconds > DEADLINE_FRACTION * limit
         if ahead == 0 or not (too_many or too_slow) or limit == math.inf:
             return None
-        self._metrics.refused.labels("full").inc()
+        self.metrics.refused.labels("full").inc()
         return overloaded(
             f"the queue is full: {self._queued_tokens:,} tokens are waiting, about {ahead:.0f} s of work; retry later",
             ahead,
@@ -96,11 +96,12 @@ class Engine:
 
     def _seconds_ahead(self) -> float:
         """Estimates the time that all accepted work takes."""
-        queued = sum(
-            queue.tokens / self._rates.get(key.work, INITIAL_TOKENS_PER_S) for key, queue in self._queues.items()
-        )
+        queued = sum(queue.tokens / self._rate(key.work) for key, queue in self._queues.items())
         generating = sum(batch.tokens for batch in list(self._batches.values()))
-        return queued + generating / self._rates.get(GENERATE, INITIAL_TOKENS_PER_S)
+        return queued + generating / self._rate(GENERATE)
+
+    def _rate(self, work: str) -> float:
+        return self._rates.get(work, INITIAL_TOKENS_PER_S)
 
     def call(self, model: ServedModel, function: Callable[[], R], client: str = "") -> Future[R]:
         """Runs a function that needs the model for itself, in the engine's thread."""
@@ -128,10 +129,6 @@ class Engine:
         with self._changed:
             self._retired.add(model)
             self._changed.notify()
-
-    @property
-    def metrics(self) -> ServerMetrics:
-        return self._metrics
 
     @property
     def is_alive(self) -> bool:
@@ -206,7 +203,7 @@ class Engine:
             del self._queues[key]
         now = time.monotonic()
         for item in taken:
-            self._metrics.waited.labels(key.work).observe(now - item.created)
+            self.metrics.waited.labels(key.work).observe(now - item.created)
             if item.job.is_late:
                 item.deliver(deadline_exceeded(item.job.deadline_s))
         return [item for item in taken if not item.job.is_late]
@@ -214,7 +211,7 @@ class Engine:
     def _compute(self, key: BatchKey, items: list[WorkItem]) -> None:
         """Runs a batch; if it fails, runs each item alone, so that only the faulty one gets the error."""
         try:
-            results = list(run_batch(key.model, key.work, key.options, [item.value for item in items]))
+            results = list(BATCH_OPS[key.work](key.model, [item.value for item in items], *key.options))
         except Exception as error:
             if len(items) > 1:
                 for item in items:
@@ -238,8 +235,8 @@ class Engine:
             return
         if count:  # steps in which every client had disconnected say nothing about speed
             self._record_rate(GENERATE, count, time.perf_counter() - start)
-        self._metrics.generated.labels(model.name).inc(count)
-        self._metrics.sequences.labels(model.name).set(len(batch))
+        self.metrics.generated.labels(model.name).inc(count)
+        self.metrics.sequences.labels(model.name).set(len(batch))
 
     def _admit(self, batch: ContinuousBatch) -> None:
         key = BatchKey(batch.model, GENERATE)
@@ -257,15 +254,15 @@ class Engine:
 
     def _count_queued(self, tokens: int) -> None:
         self._queued_tokens += tokens
-        self._metrics.queued.set(self._queued_tokens)
+        self.metrics.queued.set(self._queued_tokens)
 
     def _record_batch(self, work: str, items: Sequence[WorkItem], seconds: float) -> None:
         tokens = sum(item.tokens for item in items)
-        self._metrics.batch_tokens.labels(work).observe(tokens)
-        self._metrics.batch_items.labels(work).observe(len(items))
+        self.metrics.batch_tokens.labels(work).observe(tokens)
+        self.metrics.batch_items.labels(work).observe(len(items))
         self._record_rate(work, tokens, seconds)
 
     def _record_rate(self, work: str, tokens: int, seconds: float) -> None:
-        self._metrics.busy.labels(work).inc(seconds)
-        old, new = self._rates.get(work, INITIAL_TOKENS_PER_S), tokens / max(seconds, MIN_BATCH_S)
+        self.metrics.busy.labels(work).inc(seconds)
+        old, new = self._rate(work), tokens / max(seconds, MIN_BATCH_S)
         self._rates[work] = old + 0.1 * (new - old)

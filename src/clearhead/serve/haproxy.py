@@ -65,9 +65,8 @@ def _rules(max_body_bytes: int) -> str:
 
 def _too_large(max_body_bytes: int) -> str:
     message = f"the request body exceeds {max_body_bytes:,} bytes: split the request"
-    return json.dumps(
-        {"error": {"message": message, "type": "invalid_request_error", "code": "too_large", "param": None}}
-    )
+    error = {"message": message, "type": "invalid_request_error", "code": "too_large", "param": None}
+    return json.dumps({"error": error})
 
 
 def write_wrapper(folder: Path, binary: str, *, max_body_bytes: int, **ports: str | int) -> Path:

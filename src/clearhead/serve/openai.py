@@ -163,11 +163,12 @@ def add_openai_routes(app: FastAPI, dispatcher: Dispatcher) -> None:
         if body.dimensions is not None and body.dimensions != width:
             message = f"{body.dimensions} dimensions are not available: the vectors of {model.name} have {width}"
             raise bad_request(message, "dimensions")
-        encode = _base64 if body.encoding_format == "base64" else _values
-        data = [{"object": "embedding", "index": i, "embedding": encode(result)} for i, result in enumerate(results)]
+        vectors: list[Any] = [result.values for result in results]
+        if body.encoding_format == "base64":
+            vectors = [base64.b64encode(vector.numpy().astype("<f4").tobytes()).decode() for vector in vectors]
+        data = [{"object": "embedding", "index": i, "embedding": vector} for i, vector in enumerate(vectors)]
         tokens = sum(result.tokens for result in results)
-        usage = {"prompt_tokens": tokens, "total_tokens": tokens, "completion_tokens": 0}
-        return OrjsonResponse({"object": "list", "model": model.name, "data": data, "usage": usage})
+        return OrjsonResponse({"object": "list", "model": model.name, "data": data, "usage": _usage(tokens, 0)})
 
     async def completions(body: CompletionsRequest, request: Request) -> Response:
         """Text generation from a prompt."""
@@ -198,14 +199,6 @@ def add_openai_routes(app: FastAPI, dispatcher: Dispatcher) -> None:
 
 def _model_entry(model: ServedModel) -> dict[str, Any]:
     return {"id": model.name, "object": "model", "created": model.created, "owned_by": "clearhead"}
-
-
-def _values(text: EmbeddedText) -> Any:
-    return text.values
-
-
-def _base64(text: EmbeddedText) -> str:
-    return base64.b64encode(text.values.numpy().astype("<f4").tobytes()).decode()
 
 
 def _completions(model: ServedModel, prompt: str, options: list[GenerationOptions]) -> list[GenerationRequest]:

@@ -100,11 +100,8 @@ def run_on_ray(plan: ReplicaConfig, where: RayConfig) -> Generator[RunningServic
                 _check_nodes(ray, plan.security.keys)
             _deploy(plan, where, cores, port, binary)
             local = f"http://{_bracketed(LOCAL_ADDRESS.get(where.host, where.host))}:{port}/"
-            yield RunningService(
-                address=f"http://{_bracketed(where.host)}:{port}/",
-                models=_wait_for_models(local, own_key),
-                proxy="ray" if binary is None else "haproxy",
-            )
+            models, proxy = _wait_for_models(local, own_key), "ray" if binary is None else "haproxy"
+            yield RunningService(address=f"http://{_bracketed(where.host)}:{port}/", models=models, proxy=proxy)
         finally:
             _shut_down(ray, own=where.cluster_address is None)
     finally:
@@ -153,12 +150,8 @@ def _connect(ray: Any, folder: Path, where: RayConfig, cores: int) -> None:
             ) from None
         return
     try:
-        ray_private.start_local(
-            ray,
-            num_cpus=cores * (where.replicas[1] + 1),
-            temp_dir=folder / "ray",
-            object_store_bytes=OBJECT_STORE_BYTES,
-        )
+        num_cpus, temp_dir = cores * (where.replicas[1] + 1), folder / "ray"
+        ray_private.start_local(ray, num_cpus=num_cpus, temp_dir=temp_dir, object_store_bytes=OBJECT_STORE_BYTES)
     except Exception as error:  # Ray raises plain exceptions here
         raise ValueError(f"Ray could not start: {str(error).splitlines()[0][:300]}") from None
 
@@ -237,22 +230,6 @@ def _shut_down(ray: Any, *, own: bool) -> None:
     except Exception as error:  # it ends with the cluster
         print(f"clearhead: {error}", file=sys.stderr)
     ray.shutdown()
-
-
-def _check_installed() -> None:
-    for name in ("ray", "grpc_reflection"):  # grpc_reflection is installed with ray[serve] only
-        if importlib.util.find_spec(name) is None:
-            raise ValueError(f"--on ray needs {name}: pip install 'clearhead[cluster]'")
-
-
-def _haproxy() -> str | None:
-    """Returns the path of HAProxy: the one that is set or installed on the system, else Ray's own."""
-    system = os.environ.get(ray_private.HAPROXY_BINARY) or shutil.which("haproxy")
-    return ray_private.bundled_haproxy() if system is None else system
-
-
-def _absolute(source: str) -> str:
-    return str(Path(source).resolve()) if Path(source).exists() else source
 
 
 def _bracketed(host: str) -> str:

@@ -115,9 +115,8 @@ def interval(
     scores: list[float] = []
     for sums in counts[drawn].sum(axis=1).tolist():
         matched, total, predicted_len, reference_len = sums[:4], sums[4:8], sums[8], sums[9]
-        scores.append(
-            bleu.compute_bleu(matched, total, predicted_len, reference_len, smooth_method=bleu.smooth_method).score
-        )
+        score = bleu.compute_bleu(matched, total, predicted_len, reference_len, smooth_method=bleu.smooth_method)
+        scores.append(score.score)
     low, high = np.percentile(scores, (2.5, 97.5)).tolist()
     return round(low, 2), round(high, 2)
 
@@ -129,25 +128,18 @@ def quick(
     demo.measure(folder, seconds=seconds, seed=seed, examples=500, tested=5, on_progress=on_progress)
     test = pairs(split(seed)["test"], tested, seed)
     models = {label: folder / name for label, name in demo.FOLDERS.items()}
-    targets = [pair.target for pair in test]
-    return measure(
-        models, [p.source for p in test], targets, beam=1, starts=(1, 8, 14), samples=100, on_progress=on_progress
-    )
+    sources, targets = [pair.source for pair in test], [pair.target for pair in test]
+    return measure(models, sources, targets, beam=1, starts=(1, 8, 14), samples=100, on_progress=on_progress)
 
 
 def draw(measured: BottleneckResult) -> Figure:
     """Plot BLEU against source length with 95 % confidence intervals."""
+    buckets = measured.translators[0].buckets
+    x = [float(i) for i in range(len(buckets))]
     curves = [
-        Curve(
-            t.label,
-            [float(i) for i in range(len(t.buckets))],
-            [b.bleu for b in t.buckets],
-            [b.low for b in t.buckets],
-            [b.high for b in t.buckets],
-        )
+        Curve(t.label, x, [b.bleu for b in t.buckets], [b.low for b in t.buckets], [b.high for b in t.buckets])
         for t in measured.translators
     ]
-    buckets = measured.translators[0].buckets
     ticks = [(float(i), f"{_span(b)}\n({b.sentences:,})") for i, b in enumerate(buckets)]
     top = max(b.high for t in measured.translators for b in t.buckets)
     panel = Panel(

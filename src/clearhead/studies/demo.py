@@ -115,9 +115,8 @@ def _evaluate(
     lengths = {
         n: [ok for ok, p in zip(correct, test, strict=True) if p.num_dates == n] for n in range(1, MAX_DATES + 1)
     }
-    translated = pipeline.translate(
-        example.source, beam=1, max_len=MAX_ANSWER_TOKENS, align=MODELS[label].get("attention") != "none"
-    )
+    align = MODELS[label].get("attention") != "none"
+    translated = pipeline.translate(example.source, beam=1, max_len=MAX_ANSWER_TOKENS, align=align)
     alignment = None
     if translated.alignment is not None:
         weights = tuple(tuple(round(w, 4) for w in row) for row in translated.alignment.tolist())

@@ -143,9 +143,8 @@ def measure(
     base_models = {ORIGINAL: base_model, PRETRAINED: str((folder / _slug(PRETRAINED) / "model").absolute())}
     answers: list[QaScores] = []
     for label, source in base_models.items():
-        scores = [
-            _answer(label, source, folder, finetuning_steps, window, n, on_progress) for n in range(seed, seed + seeds)
-        ]
+        runs = range(seed, seed + seeds)
+        scores = [_answer(label, source, folder, finetuning_steps, window, n, on_progress) for n in runs]
         answers.append(QaScores(label, mean_interval([f for f, _ in scores]), mean_interval([e for _, e in scores])))
     read = len({question["context"] for question in train_half})
     return DomainResult(data, read, len(articles), len(train), len(test), seeds, tuple(words), tuple(answers))

@@ -92,18 +92,13 @@ def measure(
         run, progress = train_recipe(label, recipe, corpus.base, folder / label.lower(), on_progress)
         full_length = np.flatnonzero(run.task.lengths(run.valid) == reach + POSITIONS)[:sequences]
         if not len(full_length):
-            raise ValueError(
-                f"{corpus.name}: the validation part is shorter than {reach + POSITIONS} tokens; give more text"
-            )
+            raise ValueError(f"{corpus.name}: the validation part has under {reach + POSITIONS} tokens; give more text")
         batch, count = run.task.collate(run.valid, full_length), len(full_length)
         untrained, trained = run.job(Distributed(), shown=False).model, load(folder / label.lower() / "model").model
         assert isinstance(untrained, Model) and progress.best is not None
         size = sum(p.numel() for p in trained.parameters())
-        flows.append(
-            GradientFlow(
-                label, size, norms(untrained, batch, reach), norms(trained, batch, reach), round(progress.best, 4)
-            )
-        )
+        before, after = (norms(model, batch, reach) for model in (untrained, trained))
+        flows.append(GradientFlow(label, size, before, after, round(progress.best, 4)))
     return GradientResult(steps, reach, count, POSITIONS, tuple(flows))
 
 

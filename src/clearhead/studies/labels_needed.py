@@ -139,7 +139,6 @@ def draw(measured: LabelsResult) -> Figure:
         for run in measured.learners
     ]
     ticks = [(place, f"{size:,}") for place, size in zip(x, measured.sizes, strict=True)]
-    panel = Panel(
-        curves, "labeled training sentences", f"accuracy on {measured.test:,} test sentences (%)", ticks=ticks
-    )
+    accuracy = f"accuracy on {measured.test:,} test sentences (%)"
+    panel = Panel(curves, "labeled training sentences", accuracy, ticks=ticks)
     return draw_curves([panel], f"Labels needed: {measured.data}", width=7.0, height=4.4)

@@ -104,16 +104,14 @@ def measure(
         run, progress = train_recipe(label, recipe, corpus.base, folder / label.lower(), on_progress)
         log = read_log(run.folder / "log.jsonl")
         seconds_at = {r["step"]: r["seconds"] for r in log if "seconds" in r}
-        points = tuple(
-            CurvePoint(r["step"], seconds_at[r["step"]], round(r["valid_loss"], 4)) for r in log if "valid_loss" in r
-        )
+        losses = {r["step"]: round(r["valid_loss"], 4) for r in log if "valid_loss" in r}
+        points = tuple(CurvePoint(step, seconds_at[step], loss) for step, loss in losses.items())
         pipeline = load(run.folder / "model")
         generated = pipeline.generate(prompt, max_new_tokens=MAX_LEN - 16, temperature=0.8, top_p=0.95, seed=seed)
         size = sum(p.numel() for p in pipeline.model.parameters())
         rate = median(r["tokens_per_second"] for r in log if "tokens_per_second" in r)
-        runs.append(
-            LanguageModelRun(label, size, round(progress.seconds, 1), round(rate), points, prompt + generated.text)
-        )
+        seconds, sample = round(progress.seconds, 1), prompt + generated.text
+        runs.append(LanguageModelRun(label, size, seconds, round(rate), points, sample))
     return LanguageModelsResult(steps, batch_tokens, vocab_size, torch.get_num_threads(), prompt, tuple(runs))
 
 

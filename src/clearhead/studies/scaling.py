@@ -95,9 +95,8 @@ def measure(
             steps = max(2, count // batch_tokens)
             data = {"train": {"text": list(text)}, "validation_rows": validation_rows, "max_len": max_len}
             recipe = language_model(data, tokenizer, width=width, steps=steps, batch_tokens=batch_tokens, seed=seed)
-            run, progress = train_recipe(
-                f"width {width}, {count:,} tokens", recipe, base, folder / f"{width}-{count}", on_progress
-            )
+            name = f"width {width}, {count:,} tokens"
+            run, progress = train_recipe(name, recipe, base, folder / f"{width}-{count}", on_progress)
             assert progress.best is not None
             tokenizer = {"folder": str((folder / f"{widths[0]}-{tokens[0]}" / "tokenizer").absolute())}  # trained once
             embedding = vocab_size * width
@@ -167,9 +166,8 @@ def _fit(sizes: Floats, tokens: Floats, losses: Floats, weights: Floats) -> Floa
     best = np.full((len(weights), 5), np.nan)
     lowest_cost = np.full(len(weights), np.inf)
     for a, b in grid:
-        terms = (
-            np.stack([np.ones_like(losses), (sizes / scale[0]) ** -a, (tokens / scale[1]) ** -b], 1) / losses[:, None]
-        )
+        columns = [np.ones_like(losses), (sizes / scale[0]) ** -a, (tokens / scale[1]) ** -b]
+        terms = np.stack(columns, 1) / losses[:, None]
         left = np.einsum("wp,pi,pj->wij", weights, terms, terms) + 1e-12 * np.eye(3)
         solution = np.linalg.solve(left, np.einsum("wp,pi->wi", weights, terms)[..., None])[..., 0]  # (n, 3)
         cost = np.einsum("wp,wp->w", weights, (solution @ terms.T - 1.0) ** 2)
@@ -190,11 +188,8 @@ def draw(measured: ScalingResult) -> Figure:
         result: list[Curve] = []
         for value in values:
             selected = [(p, law) for p, law in zip(points, measured.by_law, strict=True) if getattr(p, by) == value]
-            positions, low, high = (
-                [log10(getattr(p, x)) for p, _ in selected],
-                [v.low for _, v in selected],
-                [v.high for _, v in selected],
-            )
+            positions = [log10(getattr(p, x)) for p, _ in selected]
+            low, high = [v.low for _, v in selected], [v.high for _, v in selected]
             result.append(Curve(_short(value), positions, [p.loss for p, _ in selected], low, high))
         return result
 

@@ -133,7 +133,9 @@ def finetune(
     folder.mkdir(parents=True, exist_ok=True)
     for part, content in (("train", rows), ("test", test)):
         if not (folder / f"{part}.jsonl").exists():
-            _write_rows(content, folder / f"{part}.jsonl")
+            lines = [{**dict(zip(TEXT_COLUMNS, texts, strict=False)), "label": label} for texts, label in content]
+            text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+            write_atomic(folder / f"{part}.jsonl", text)
     texts = TEXT_COLUMNS[: len(rows[0][0])]
     columns = {name: name for name in (*texts, "label")}
     recipe = make_recipe(
@@ -154,11 +156,6 @@ def finetune(
     write_atomic(score_file, json.dumps(asdict(result)) + "\n")
     shutil.rmtree(folder / "run")
     return result
-
-
-def _write_rows(rows: Sequence[LabeledRow], path: Path) -> None:
-    lines = [{**dict(zip(TEXT_COLUMNS, texts, strict=False)), "label": label} for texts, label in rows]
-    write_atomic(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
 
 
 def glue_rows(task: GlueTask, part: str) -> list[LabeledRow]:

@@ -86,15 +86,10 @@ def measure(
     on_progress: OnProgress = no_progress,
 ) -> WordOrderResult:
     """Train on `texts` and fine-tune `base_model` on every task, for every n-gram size and every seed."""
-    losses = [
-        mean_interval(
-            [
-                _language_model_loss(folder, texts, n, grams[0], tokens, seed, on_progress)
-                for seed in range(1, seeds + 1)
-            ]
-        )
-        for n in grams
-    ]
+    losses: list[MeanInterval] = []
+    for n in grams:
+        runs = (_language_model_loss(folder, texts, n, grams[0], tokens, i + 1, on_progress) for i in range(seeds))
+        losses.append(mean_interval(list(runs)))
     task_scores: list[TaskScores] = []
     seconds = 0.0
     for number, (name, (rows, test)) in enumerate(tasks.items()):
@@ -106,17 +101,8 @@ def measure(
                                 for part in (rows, test))  # fmt: skip
                 label = f"{name}, {_ngram_name(n)}, seed {seed}"
                 run_folder, steps = folder / f"{number}-{n}-{seed}", max(1, epochs * len(rows) // 32)
-                run = finetune(
-                    label,
-                    base_model,
-                    train_rows,
-                    test_rows,
-                    run_folder,
-                    steps=steps,
-                    seed=seed,
-                    metric="macro_f1",
-                    on_progress=on_progress,
-                )
+                data = base_model, train_rows, test_rows, run_folder
+                run = finetune(label, *data, steps=steps, seed=seed, metric="macro_f1", on_progress=on_progress)
                 seed_scores.append(run.score)
                 seconds += run.seconds
             scores.append(mean_interval(seed_scores))
@@ -137,9 +123,8 @@ def _language_model_loss(
     data = {"train": {"text": file.name}, "validation_rows": len(texts) // 20, "max_len": 128}
     steps = max(2, tokens // 2048)
     recipe = language_model(data, tokenizer, width=128, steps=steps, batch_tokens=2048, seed=seed)
-    _, progress = train_recipe(
-        f"language model, {_ngram_name(n)}, seed {seed}", recipe, folder, folder / f"words-{n}-{seed}", on_progress
-    )
+    name = f"language model, {_ngram_name(n)}, seed {seed}"
+    _, progress = train_recipe(name, recipe, folder, folder / f"words-{n}-{seed}", on_progress)
     assert progress.best is not None
     return progress.best
 
@@ -167,14 +152,9 @@ def draw(measured: WordOrderResult) -> Figure:
     ticks = [(p, str(n) if n else "original order") for p, n in zip(x, measured.grams, strict=True)]
     curves = [interval_curve(task.task, x, task.scores) for task in measured.tasks]
     n_label = "n-gram size (words that stay together)"
+    loss = interval_curve("language model", x, measured.losses)
     panels = [
-        Panel(
-            [interval_curve("language model", x, measured.losses)],
-            n_label,
-            "validation loss (nats per token)",
-            "language model",
-            ticks=ticks,
-        ),
+        Panel([loss], n_label, "validation loss (nats per token)", "language model", ticks=ticks),
         Panel(curves, n_label, "macro F1 (%)", "fine-tuned tasks", ticks=ticks),
     ]
     return draw_curves(panels, "Trained and tested on shuffled n-grams", width=5.6, height=4.2)

@@ -146,9 +146,8 @@ def measure(
         depths.append(LayerAccuracy(layer, round(right, 2), total, *_wilson(right, total)))
     best = max(depths, key=lambda depth: depth.right).layer
     flat, explained = _pca(vectors[drawn][best])
-    places = [
-        ProjectedSentence(t, s, *map(float, xy)) for (t, s), xy in zip(sentences[drawn], flat.tolist(), strict=True)
-    ]
+    drawn_at = zip(sentences[drawn], flat.tolist(), strict=True)
+    places = [ProjectedSentence(text, sense, *map(float, xy)) for (text, sense), xy in drawn_at]
     return WordSenses(name, tuple(sentences), tuple(depths), drawn, best, tuple(places), round(explained, 1))
 
 
@@ -211,13 +210,8 @@ def _pca(x: Tensor) -> tuple[Tensor, float]:
 def draw(measured: WordSenses) -> Figure:
     """Plot the accuracy by layer, and the projected sentences of one word."""
     depths = measured.depths
-    curve = Curve(
-        "",
-        [float(d.layer) for d in depths],
-        [d.share for d in depths],
-        [d.low for d in depths],
-        [d.high for d in depths],
-    )
+    layers, shares = [float(d.layer) for d in depths], [d.share for d in depths]
+    curve = Curve("", layers, shares, [d.low for d in depths], [d.high for d in depths])
     panel = Panel(
         [curve], "layer (0: token embedding)", "nearest neighbor with the same sense (%)",
         f"{len(measured.words)} words, with 95 % confidence intervals",

@@ -40,9 +40,8 @@ class Labels:
             center = sum(numbers) / len(numbers)
             spread = math.sqrt(sum((x - center) ** 2 for x in numbers) / len(numbers))
             return Labels(kind, ("number",), (len(numbers),), center, spread or 1.0)
-        counts = Counter(
-            name for value in values for name in (parse_labels(value) if kind == "multi_label" else [value])
-        )
+        several = kind == "multi_label"
+        counts = Counter(name for value in values for name in (parse_labels(value) if several else [value]))
         if len(counts) > MAX_LABELS:
             raise ValueError(f"{len(counts):,} different labels: is this column text? The maximum is {MAX_LABELS:,}")
         if len(counts) < (1 if kind == "multi_label" else 2):
@@ -53,13 +52,8 @@ class Labels:
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Labels:
-        return Labels(
-            values["kind"],
-            tuple(values["names"]),
-            tuple(values["counts"]),
-            values.get("center", 0.0),
-            values.get("spread", 1.0),
-        )
+        names, counts = tuple(values["names"]), tuple(values["counts"])
+        return Labels(values["kind"], names, counts, values.get("center", 0.0), values.get("spread", 1.0))
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": self.kind, "names": list(self.names), "counts": list(self.counts),
@@ -73,7 +67,7 @@ class Labels:
         for name in names:
             if name not in self._indices:
                 raise ValueError(
-                    f"the label {name!r} is not among those of the training rows: {did_you_mean(name, self.names)}"
+                    f"the label {name!r} is not among the training labels: {did_you_mean(name, self.names)}"
                 )
         return [self._indices[name] for name in names]
 

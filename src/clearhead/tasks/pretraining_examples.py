@@ -105,9 +105,8 @@ class PretrainingExamples:
             parts.append(np.concatenate([[first], a, [last], b, [last]]))
             segments.append(np.repeat([0, 1], [len(a) + 2, len(b) + 1]))
             follows.append(kind)
-        return PretrainingExample(
-            np.concatenate(parts), [len(part) for part in parts[1:]], np.concatenate(segments), follows
-        )
+        sizes = [len(part) for part in parts[1:]]
+        return PretrainingExample(np.concatenate(parts), sizes, np.concatenate(segments), follows)
 
     def _pair(
         self, ids: Integers, ends: Integers, columns: Columns, number: int, source: np.random.Generator

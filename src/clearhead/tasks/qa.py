@@ -113,9 +113,7 @@ class QuestionAnswering(EncoderTask):
             lost += len(chunk) - len(kept)
             if not kept:
                 continue
-            tokens = self.windows(
-                [row.values["question"] for row, _ in kept], [row.values["context"] for row, _ in kept]
-            )
+            tokens = self.windows(*([row.values[name] for row, _ in kept] for name in ("question", "context")))
             spans = [_place(tokens, i, kept[source][1]) for i, source in enumerate(tokens.sources.tolist())]
             single = windows(tokens, len(kept), self.settings.segments)
             ends = np.concatenate([[0], np.cumsum(tokens.layout.host_lengths)]).astype(np.int64)
@@ -127,13 +125,9 @@ class QuestionAnswering(EncoderTask):
         return columns, [skipped] if lost else []
 
     def windows(self, questions: Sequence[str], contexts: Sequence[str]) -> TokenBatch:
-        shortened = self.reader.halved(questions)
-        return self.tokenizer.windows(
-            shortened,
-            list(contexts),
-            max_len=self.settings.max_len,
-            stride=self.reader.stride - self.settings.max_len // 4,
-        )
+        max_len = self.settings.max_len
+        stride = self.reader.stride - max_len // 4
+        return self.tokenizer.windows(self.reader.halved(questions), list(contexts), max_len=max_len, stride=stride)
 
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
         """Return windows; labels are (2, windows): the first and the last token of the answer."""
@@ -255,9 +249,7 @@ def _spans(tokens: TokenBatch, window: int, scores: Tensor, context: str) -> lis
         return []
     starts, ends = scores[own, 0], scores[own, 1]  # (C,)
     padded = torch.cat([ends, ends.new_full((MAX_ANSWER_TOKENS - 1,), float("-inf"))])
-    sums = starts.unsqueeze(1) + padded.unfold(
-        0, MAX_ANSWER_TOKENS, 1
-    )  # (C, MAX_ANSWER_TOKENS): first token, last minus first
+    sums = starts.unsqueeze(1) + padded.unfold(0, MAX_ANSWER_TOKENS, 1)  # (C, M): first token, last minus first
     top = sums.flatten().topk(min(SPANS_PER_WINDOW, sums.numel()))
     at = tokens.offsets[rows][own]
     spans: list[AnswerSpan] = []

@@ -125,11 +125,8 @@ class Tag(EncoderTask):
         tokens = self.tokenizer.windows(list(texts), max_len=self.reader.max_len, stride=self.reader.stride)
         columns = windows(tokens, len(texts), False)
         placed = [_places(tokens, rows, spans) for rows, spans in zip(_texts(tokens, len(texts)), words, strict=True)]
-        return {
-            **columns,
-            "places": Ragged.from_lists(p for p, _ in placed),
-            "which": Ragged.from_lists(w for _, w in placed),
-        }
+        places, which = (Ragged.from_lists(pair[side] for pair in placed) for side in (0, 1))
+        return {**columns, "places": places, "which": which}
 
     def num_targets(self, columns: Columns, examples: Integers | None = None) -> Integers:
         return columns["places"].lengths(examples)

@@ -76,9 +76,8 @@ def concat_columns(parts: Sequence[InMemoryColumns]) -> dict[str, Ragged]:
 
 def _concat(parts: Sequence[Ragged]) -> Ragged:
     sizes = np.concatenate([part.lengths() for part in parts])
-    return Ragged(
-        np.concatenate([part.ids for part in parts]), np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    )
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return Ragged(np.concatenate([part.ids for part in parts]), offsets)
 
 
 def collate_windows(columns: Columns, examples: Integers, labels: Tensor) -> Batch:

@@ -87,9 +87,8 @@ def _bert(post: dict[str, Any]) -> SpecialTokenTemplate:
 def _roberta(post: dict[str, Any]) -> SpecialTokenTemplate:
     cls, sep = post["cls"][1], post["sep"][1]
     single = (TemplateItem(-1, 0, cls), TemplateItem(0, 0), TemplateItem(-1, 0, sep))
-    return SpecialTokenTemplate(
-        single, (*single, TemplateItem(-1, 0, sep), TemplateItem(1, 0), TemplateItem(-1, 0, sep))
-    )
+    second = TemplateItem(-1, 0, sep), TemplateItem(1, 0), TemplateItem(-1, 0, sep)
+    return SpecialTokenTemplate(single, (*single, *second))
 
 
 def _sequence(post: dict[str, Any]) -> SpecialTokenTemplate:

@@ -50,16 +50,9 @@ class TokenBatch:
         )
 
     def to(self, device: torch.device | str | None) -> TokenBatch:
-        return replace(
-            self,
-            ids=self.ids.to(device),
-            layout=self.layout.to(device),
-            segments=self.segments.to(device),
-            parts=self.parts.to(device),
-            sources=self.sources.to(device),
-            offsets=None if self.offsets is None else self.offsets.to(device),
-            words=None if self.words is None else self.words.to(device),
-        )
+        names = ("ids", "layout", "segments", "parts", "sources", "offsets", "words")
+        values = {name: getattr(self, name) for name in names}
+        return replace(self, **{name: value.to(device) for name, value in values.items() if value is not None})
 
     def __repr__(self) -> str:
         return f"TokenBatch({self.layout!r}{f', {len(self.truncations)} truncated' if self.truncations else ''})"

@@ -78,9 +78,7 @@ def added_token(value: Any, source: Path | str = "tokenizer_config.json") -> Add
     """Parses a special token of a config: a string, or an object with `content` and flags."""
     flags: Json = value if isinstance(value, dict) else {"content": value}
     if not isinstance(flags.get("content"), str) or not flags["content"]:
-        raise ValueError(
-            f"{source}: {value!r} is not a special token: it must be a string, or an object with `content`"
-        )
+        raise ValueError(f"{source}: {value!r} is not a special token: it must be a string or an object with `content`")
     given = {k: bool(flags[k]) for k in ("single_word", "lstrip", "rstrip", "normalized") if k in flags}
     return AddedToken(flags["content"], special=True, **{"normalized": False, **given})
 

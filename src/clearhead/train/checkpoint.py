@@ -9,7 +9,7 @@ import json
 import re
 import shutil
 import warnings
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -56,7 +56,9 @@ class Checkpoints:
         """Write a checkpoint. Every rank must call this."""
         target = self.at(progress.step)
         with self._new(target) as folder:
-            _write_tensors(tensors_of(model, optimizer), folder, self.distributed)
+            with _unwrap_errors(f"no checkpoint can be written to {folder.parent}"):
+                writer = FileSystemWriter(folder, sync_files=False, overwrite=False)  # the whole folder is synced later
+                save(tensors_of(model, optimizer), storage_writer=writer, no_dist=self.distributed.size == 1)
             if self.distributed.is_main:
                 (folder / STATE).write_text(json.dumps(asdict(progress), indent=1) + "\n", encoding="utf-8")
                 write_manifest(folder, {"kind": "checkpoint"})
@@ -149,17 +151,8 @@ def tensors_of(model: nn.Module, optimizer: torch.optim.Optimizer | None = None)
 def read_tensors(folder: Path, into: dict[str, Tensor], distributed: Distributed | None = None) -> None:
     """Read tensors in place. Each rank reads its own parts, whatever number of ranks wrote them."""
     with _unwrap_errors(f"{folder} cannot be read"):
-        load(
-            cast(dict[str, Any], into),
-            storage_reader=CheckpointReader(folder),
-            no_dist=distributed is None or distributed.size == 1,
-        )
-
-
-def _write_tensors(tensors: Mapping[str, Tensor], folder: Path, distributed: Distributed) -> None:
-    with _unwrap_errors(f"no checkpoint can be written to {folder.parent}"):
-        writer = FileSystemWriter(folder, sync_files=False, overwrite=False)  # the whole folder is synced later
-        save(dict(tensors), storage_writer=writer, no_dist=distributed.size == 1)
+        alone = distributed is None or distributed.size == 1
+        load(cast(dict[str, Any], into), storage_reader=CheckpointReader(folder), no_dist=alone)
 
 
 @torch.no_grad()

@@ -102,7 +102,7 @@ def _check_part(
     count = 0
     for row in rows:
         count += 1
-        key, target = _input_hash(row), _target(row)
+        key, target = _input_hash(row), str([row.values.get(name) for name in TARGET_COLUMNS])
         labels.update(_labels(row))
         place = f"{Path(row.file).name} line {row.line:,}"
         if key not in seen:
@@ -148,10 +148,6 @@ def _input_hash(row: Row) -> bytes:
     parts = (row.values[name] for name in sorted(row.values) if name not in (*TARGET_COLUMNS, "group"))
     words = [" ".join(part).split() if isinstance(part, list) else str(part).split() for part in parts]
     return hashlib.blake2b("\0".join(" ".join(part).casefold() for part in words).encode(), digest_size=16).digest()
-
-
-def _target(row: Row) -> Hashable:
-    return str([row.values.get(name) for name in TARGET_COLUMNS])
 
 
 def _labels(row: Row) -> list[str]:

@@ -45,9 +45,8 @@ def evaluate(
     loss, *values = distributed.sum([total, *(value for pair in sums.values() for value in pair)])
     loss /= int(task.num_targets(columns).sum())
     result = {"loss": loss} | ({"perplexity": math.exp(min(loss, 700.0))} if "perplexity" in task.spec.metrics else {})
-    return result | {
-        name: value / max(count, 1.0) for name, value, count in zip(sums, values[::2], values[1::2], strict=True)
-    }
+    fractions = zip(sums, values[::2], values[1::2], strict=True)
+    return result | {name: value / max(count, 1.0) for name, value, count in fractions}
 
 
 def score(task: Task, loaded: LoadedModel, rows: Rows, settings: TrainConfig, beam: int = 1) -> dict[str, float]:

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -80,9 +81,10 @@ def fit(job: TrainingJob, distributed: Distributed | None = None) -> Progress:
     checkpoints = Checkpoints(job.folder / "checkpoints", settings.keep, distributed)
     saved = progress = _begin(checkpoints, job.model, optimizer)
     shown, stopping = job.shown and distributed.is_main, False
+    make_logger = partial(MetricLogger, job.folder, progress.step, progress.log_bytes, job.trackers)
     with (
         retain_freed(),
-        _logger(job, progress) if distributed.is_main else nullcontext() as logger,
+        make_logger() if distributed.is_main else nullcontext() as logger,
         SignalGuard(launched=distributed.size > 1) as stop,
         ProgressBar(settings.last, progress.step, shown=shown) as screen,
     ):
@@ -102,7 +104,8 @@ def fit(job: TrainingJob, distributed: Distributed | None = None) -> Progress:
                     best = "" if progress.since_best else "  (best)"
                     screen.say(f"step {progress.step:,}: valid {values}{best}")
                     clock.pause()
-            last = progress.step >= settings.last or _early_stop(progress, settings)
+            no_patience = settings.patience is not None and progress.since_best >= settings.patience
+            last = progress.step >= settings.last or no_patience
             planned = last or progress.step % settings.save_every == 0 or progress.best_step == progress.step
             if progress is not saved and (planned or stopping):
                 progress = replace(progress, log_bytes=logger.size() if logger else 0, between=not planned)
@@ -155,7 +158,8 @@ def step(
     total, device = 0.0, next(job.model.parameters()).device
     job.model.train()
     for part in range(first, first + settings.gradient_accumulation):
-        torch.manual_seed(_seed(job.seed, number, part))  # dropout depends on step and part only, not on history
+        seed = np.random.SeedSequence([job.seed, number, part]).generate_state(1, np.uint64)[0]
+        torch.manual_seed(int(seed >> 1))  # dropout depends on step and part only, not on history
         batch = task.collate(job.columns, examples[parts[part]], number + 1).to(device)
         with autocast(settings.dtype, device):
             loss = task.loss(job.model, batch) / count
@@ -177,10 +181,6 @@ def _begin(checkpoints: Checkpoints, model: nn.Module, optimizer: torch.optim.Op
     return Progress() if newest is None else checkpoints.restore(newest, model, optimizer)
 
 
-def _seed(seed: int, step: int, part: int) -> int:
-    return int(np.random.SeedSequence([seed, step, part]).generate_state(1, np.uint64)[0] >> 1)
-
-
 def _should_evaluate(progress: Progress, settings: TrainConfig) -> bool:
     """Return whether an evaluation is scheduled after this step and not done yet."""
     now = progress.step >= settings.last or progress.step % settings.evaluate_every == 0
@@ -192,22 +192,12 @@ def _update_best(progress: Progress, metrics: dict[str, float], settings: TrainC
     if settings.metric not in metrics:
         raise ValueError(f"train.metric is {settings.metric!r}: the metrics of this task are {', '.join(metrics)}")
     value = metrics[settings.metric]
-    better = progress.best is None or (
-        value < progress.best if settings.metric in LOWER_IS_BETTER else value > progress.best
-    )
+    sign = -1 if settings.metric in LOWER_IS_BETTER else 1
+    better = progress.best is None or sign * value > sign * progress.best
     progress = replace(progress, evaluated=progress.step)
     if better and math.isfinite(value):
         return replace(progress, best=value, best_step=progress.step, since_best=0)
     return replace(progress, since_best=progress.since_best + 1)
-
-
-def _early_stop(progress: Progress, settings: TrainConfig) -> bool:
-    """Return whether the metric has not improved for `patience` evaluations."""
-    return settings.patience is not None and progress.since_best >= settings.patience
-
-
-def _logger(job: TrainingJob, progress: Progress) -> MetricLogger:
-    return MetricLogger(job.folder, progress.step, progress.log_bytes, job.trackers)
 
 
 def _write(logger: MetricLogger | None, record: Mapping[str, float], times: Mapping[str, float]) -> None:

@@ -157,9 +157,8 @@ class Recipe:
             raise ValueError(f"seed is {self.seed}: it must be an integer from 0 to 2**63 - 1")
         task = TASKS[self.task]
         if self.train.metric not in task.spec.metrics:
-            raise ValueError(
-                f"train.metric is {self.train.metric!r}: {did_you_mean(self.train.metric, task.spec.metrics)}"
-            )
+            metric = self.train.metric
+            raise ValueError(f"train.metric is {metric!r}: {did_you_mean(metric, task.spec.metrics)}")
         for name in ("train", "valid", "test"):
             _check_part(f"data.{name}", getattr(self.data, name), task.spec.column_sets)
         if "shards" in (self.data.test or ()):

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from clearhead.data import Row, columns_of
+from clearhead.data import columns_of
 from clearhead.data.lines import ends_with
 from clearhead.data.readers import CONLL
 from clearhead.data.spans import is_span_file
@@ -85,6 +85,10 @@ def finetune_recipe(task: str, files: Sequence[Path], out: Path, base_model: str
     count = len(sizes) + (sum(1 for _ in islice(rows, SAMPLE_ROWS, None)) if len(sizes) == SAMPLE_ROWS else 0)
     p98 = sorted(sizes)[int(0.98 * (len(sizes) - 1))] * TOKENS_PER_WORD + 8
     epochs, lr, metric = SETTINGS[task]
+    if "number" in part:
+        metric = "spearman"
+    elif task == "tag" and is_iob({tag for row in sample for tag in row.values["tags"]}):
+        metric = "f1"
     held = max(1, min(2000, count // 10))
     steps = ceil((count - held) / 32)
     return TEXT.format(
@@ -100,12 +104,8 @@ def finetune_recipe(task: str, files: Sequence[Path], out: Path, base_model: str
         lr=f"{lr:.1e}",
         warmup=max(1, steps * epochs // 10),
         every=max(1, steps),
-        metric="spearman" if "number" in part else "f1" if task == "tag" and _has_entities(sample) else metric,
+        metric=metric,
     )
-
-
-def _has_entities(rows: Sequence[Row]) -> bool:
-    return is_iob({tag for row in rows for tag in row.values["tags"]})
 
 
 def in_line(part: Part, out: Path) -> str:
@@ -113,9 +113,8 @@ def in_line(part: Part, out: Path) -> str:
     values = {
         key: _relative(str(value), out) if key == "file" or "file" not in part else value for key, value in part.items()
     }
-    return yaml.safe_dump(
-        values, default_flow_style=True, sort_keys=False, allow_unicode=True, width=float("inf")
-    ).strip()
+    options: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": float("inf")}
+    return yaml.safe_dump(values, default_flow_style=True, **options).strip()
 
 
 def _relative(file: str, out: Path) -> str:
@@ -123,9 +122,7 @@ def _relative(file: str, out: Path) -> str:
 
 
 def _num_words(value: Any) -> int:
-    if isinstance(value, list):
-        return len(value)
-    return len(str(value).split())
+    return len(value if isinstance(value, list) else str(value).split())
 
 
 def _table(file: Path) -> tuple[list[str], dict[str, list[str]]]:

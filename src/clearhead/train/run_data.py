@@ -46,15 +46,10 @@ def split_parts(recipe: Recipe, base: Path) -> tuple[Rows, Rows]:
     if task.spec.split_by is None:
         valid, rest = first_rows(rows, data.validation_rows)
     else:
-        text, label = task.spec.split_by
+        text, label_of = task.spec.split_by
         by = "group" if "group" in data.train else text
-        valid, rest = stratified_split(
-            rows,
-            data.validation_rows,
-            recipe.seed,
-            group=lambda row: str(row.values[by]),
-            label=lambda row: label(row.values),
-        )
+        group, label = (lambda row: str(row.values[by])), (lambda row: label_of(row.values))
+        valid, rest = stratified_split(rows, data.validation_rows, recipe.seed, group=group, label=label)
     return rest, valid
 
 
@@ -94,12 +89,9 @@ def load_tokenizer(recipe: Recipe, base: Path, folder: Path, base_model: Pretrai
             for row in read_part(recipe.data.train, base):
                 text.writelines(f"{value}\n" for value in _texts(row))
             text.flush()
+            size, kind, lowercase = settings.vocab_size, settings.kind, settings.lowercase
             tokenizer = train_tokenizer(
-                text.name,
-                template=_template(recipe),
-                vocab_size=settings.vocab_size,
-                kind=settings.kind,
-                lowercase=settings.lowercase,
+                text.name, template=_template(recipe), vocab_size=size, kind=kind, lowercase=lowercase
             )
         with new_folder(target) as new:
             tokenizer.save(new)

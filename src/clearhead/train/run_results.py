@@ -71,9 +71,7 @@ def results(run: TrainingRun, progress: Progress, loaded: LoadedModel, full: Loa
         "seconds": round(progress.seconds, 1),
         "steps": progress.step,
         "parameters": sum(p.numel() for p in loaded.model.parameters()),
-        "curve": [
-            {k: v for k, v in r.items() if k == "step" or k.startswith("valid")} for r in log if "valid_loss" in r
-        ],
+        "curve": [{k: r[k] for k in r if k == "step" or k.startswith("valid")} for r in log if "valid_loss" in r],
         "threads": torch.get_num_threads(),
         "versions": {"clearhead": metadata.version("clearhead"), "torch": torch.__version__},
         "recipe": to_plain(run.recipe),

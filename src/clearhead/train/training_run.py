@@ -73,9 +73,8 @@ class TrainingRun:
             metrics = evaluate(model, self.task, self.valid, settings, distributed)
             return metrics if settings.metric in metrics else metrics | self._scores(model, distributed)
 
-        return TrainingJob(
-            self.task, model, self.train, settings, self.recipe.seed, self.folder, measure, trackers, shown
-        )
+        place = self.recipe.seed, self.folder
+        return TrainingJob(self.task, model, self.train, settings, *place, measure, trackers, shown)
 
     def _scores(self, model: nn.Module, distributed: Distributed) -> dict[str, float]:
         """Return the metrics that need the answers of the model; the main rank computes them on gathered weights."""

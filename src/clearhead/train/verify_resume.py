@@ -165,7 +165,8 @@ def _compare(run: TrainingRun, reference: Path, interrupted: Path) -> Iterator[P
         names = [name for name in a if name.startswith(what)]
         unequal = [name for name in names if not torch.equal(a[name], b[name])]
         yield ProofCheck({"model": "weights"}.get(what, what), len(names), unequal[0] if unequal else None)
-    logs = [[_without_times(record) for record in read_log(folder / "log.jsonl")] for folder in folders]
+    records = [read_log(folder / "log.jsonl") for folder in folders]
+    logs = [[{key: r[key] for key in r if key not in TIMES} for r in log] for log in records]
     for what, keys in (("sample order", ("epoch", "batch", "examples")), ("losses", ("loss", "norm", "lr"))):
         steps = ([{k: r.get(k) for k in ("step", *keys)} for r in log if "loss" in r] for log in logs)
         pairs = zip(*steps, strict=False)
@@ -175,10 +176,6 @@ def _compare(run: TrainingRun, reference: Path, interrupted: Path) -> Iterator[P
     yield ProofCheck("full log", len(logs[0]), None if same else f"{len(logs[0])} and {len(logs[1])} records")
     files = [(folder / "model" / "model.safetensors").read_bytes() for folder in folders]
     yield ProofCheck("final model", len(files[0]), None if files[0] == files[1] else "model.safetensors")
-
-
-def _without_times(record: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in record.items() if key not in TIMES}
 
 
 def _tensors(run: TrainingRun, folder: Path) -> dict[str, Tensor]:

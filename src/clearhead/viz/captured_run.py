@@ -124,11 +124,8 @@ class CapturedRun(Mapping[str, AttentionMap]):
             (*decoder_input.words[1:], end), (*decoder_input.special[1:], True), (*decoder_input.joined[1:], False)
         )
         encoder_input = self._labels("encoder", source_spec, sequence)
-        return [
-            SceneAxis("source", encoder_input),
-            SceneAxis("decoder input", decoder_input),
-            SceneAxis("decoder output", decoder_output),
-        ]
+        axes = {"source": encoder_input, "decoder input": decoder_input, "decoder output": decoder_output}
+        return [SceneAxis(name, labels) for name, labels in axes.items()]
 
     def show(self, words: TokenSpec | None = None, source: TokenSpec | None = None, *, title: str = "",
              path: str | Path | None = None, open: bool = True) -> str:  # fmt: skip
@@ -252,17 +249,13 @@ def _log_inputs(module: nn.Module, inputs: InputLog, stack: ExitStack) -> None:
     def log_call(_: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> None:
         input_ids = options.get("input_ids", args[0] if args and isinstance(args[0], Tensor) else None)
         decoder_ids = options.get("decoder_input_ids")
-        first = "encoder" if decoder_ids is not None or not _is_decoder_only(module) else "decoder"
+        decoder_only = all(_stack(name) == "decoder" for name in live.attentions(module))
+        first = "encoder" if decoder_ids is not None or not decoder_only else "decoder"
         for name, ids in ((first, input_ids), ("decoder", decoder_ids)):
             if isinstance(ids, Tensor) and ids.ndim == 2:
                 inputs.append(name, ids, None)
 
     stack.callback(module.register_forward_pre_hook(log_call, with_kwargs=True).remove)
-
-
-def _is_decoder_only(module: nn.Module) -> bool:
-    """Return whether all attention layers belong to a decoder, by their names."""
-    return all(_stack(name) == "decoder" for name in live.attentions(module))
 
 
 def _stack(name: str) -> str:

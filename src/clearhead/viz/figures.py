@@ -60,12 +60,10 @@ def draw_heads(given: SceneInput, layer: str | int | None = None, *, theme: Them
             axes.set_title(f"head {head}", fontsize=9)
             if labelled:
                 column, is_last_row = head % columns, head + columns >= heads
-                axes.set_xticks(
-                    range(len(keys)), [printable_token(k) for k in keys] if is_last_row else [], rotation=90, fontsize=7
-                )
-                axes.set_yticks(
-                    range(len(queries)), [printable_token(q) for q in queries] if column == 0 else [], fontsize=7
-                )
+                names = [printable_token(k) for k in keys] if is_last_row else []
+                axes.set_xticks(range(len(keys)), names, rotation=90, fontsize=7)
+                names = [printable_token(q) for q in queries] if column == 0 else []
+                axes.set_yticks(range(len(queries)), names, fontsize=7)
     return figure
 
 
@@ -250,9 +248,8 @@ def plot(
 def _box(x: float, y: float, color: str) -> Any:
     from matplotlib.patches import FancyBboxPatch
 
-    return FancyBboxPatch(
-        (x + 0.06, y), 0.88, 0.7, boxstyle="round,pad=0,rounding_size=0.08", facecolor=color, alpha=0.35, lw=0
-    )
+    style: dict[str, Any] = {"facecolor": color, "alpha": 0.35, "lw": 0}
+    return FancyBboxPatch((x + 0.06, y), 0.88, 0.7, boxstyle="round,pad=0,rounding_size=0.08", **style)
 
 
 def _layer(given: SceneInput, name: str | int | None) -> SceneLayer:

@@ -82,7 +82,8 @@ class TileStore:
         if level >= top:  # the overview contains these tiles
             overview = self._cached(("top", sequence, name, head, pool), lambda: _pooled(record, head, top, pool))
             if level > top:
-                overview = _halved(overview, pool)
+                pool2d = torch.nn.functional.max_pool2d if pool == "max" else torch.nn.functional.avg_pool2d
+                overview = pool2d(overview[None, None], 2, ceil_mode=True)[0, 0]
             return overview[row * TILE : (row + 1) * TILE, column * TILE : (column + 1) * TILE]
         key = "tile", sequence, name, head, level, row, column, pool
         return self._cached(key, lambda: _pooled(record, head, level, pool, row, column))
@@ -117,12 +118,6 @@ def _pooled(
             raise ValueError(f"there is no tile {level}/{row}/{column} in a {record.shape[0]} x {record.shape[1]} map")
     size = ceil((ranges[0][1] - ranges[0][0]) / 2**level), ceil((ranges[1][1] - ranges[1][0]) / 2**level)
     return record.tile(head, slice(*ranges[0]), slice(*ranges[1]), size, pool)
-
-
-def _halved(cells: Tensor, pool: str) -> Tensor:
-    """Return the next level up, pooled from these cells."""
-    pool2d = torch.nn.functional.max_pool2d if pool == "max" else torch.nn.functional.avg_pool2d
-    return pool2d(cells[None, None], 2, ceil_mode=True)[0, 0]
 
 
 def application(scene: Scene, hosts: Sequence[str] = LOCAL_HOSTS) -> Starlette:

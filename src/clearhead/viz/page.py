@@ -50,9 +50,7 @@ def asset(name: str) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise ValueError(
-            f"the viewer's {name} is missing from this installation: run `make web` in a source checkout"
-        ) from None
+        raise ValueError(f"the viewer's {name} is missing here: run `make web` in a source checkout") from None
 
 
 def _hash(content: str) -> str:

@@ -103,13 +103,8 @@ class Scene:
 
 def to_dict(scene: Scene, *, live: bool) -> dict[str, Any]:
     """Return the scene as the page reads it; unless live, with all weights and the vectors of the last layers."""
-    return {
-        "version": 1,
-        "title": scene.title,
-        "model": scene.model,
-        "live": live,
-        "sequences": [_input(given, live) for given in scene.inputs],
-    }
+    sequences = [_input(given, live) for given in scene.inputs]
+    return {"version": 1, "title": scene.title, "model": scene.model, "live": live, "sequences": sequences}
 
 
 def to_json(description: dict[str, Any]) -> str:

@@ -104,11 +104,6 @@ def new_figure(width: float, height: float, title: str, theme: Theme = LIGHT) ->
         yield figure
 
 
-def _truncate_title(title: str, width: float) -> str:
-    limit = int(width * TITLE_CHARACTERS_PER_INCH)
-    return title if len(title) <= limit else title[: limit - 1] + "…"
-
-
 def save(figure: Figure, path: Path) -> list[Path]:
     """Write a figure as `path`.svg and `path`.png, without timestamps, and return the two paths."""
     paths: list[Path] = []

@@ -127,9 +127,8 @@ class AttentionMap:
                 scored = scores(part.members).view(-1, *visible.table.shape)  # (part.depth tall', visible.depth, wide')
                 if visible.real is not None:
                     scored.masked_fill_(~visible.real, float("-inf"))
-                pooled, ends = _pooled(
-                    scored, visible, pool, key_norms, None if logsumexp is None else logsumexp[part.members]
-                )
+                known = None if logsumexp is None else logsumexp[part.members]
+                pooled, ends = _pooled(scored, visible, pool, key_norms, known)
                 out[block, touched] = part.pool(pooled.view(part.depth, block.stop - block.start, -1), 0, pool)
                 logs[part.members] = ends
         if logsumexp is None and (q0, q1) == (0, T):
@@ -184,17 +183,13 @@ class AttentionMap:
             writer = csv.writer(file)
             writer.writerow(["", *names_k])
             for block in self._blocks(sequence):
-                for i, row in zip(
-                    range(block.start, block.stop),
-                    self.rows(block, head, sequence, value_weighted=value_weighted),
-                    strict=True,
-                ):
+                rows = self.rows(block, head, sequence, value_weighted=value_weighted)
+                for i, row in enumerate(rows, block.start):
                     writer.writerow([names_q[i], *(f"{w:.9g}" for w in row.tolist())])
 
     def __repr__(self) -> str:
-        return (
-            f"AttentionMap({self.kind}, {self.num_heads} heads, {self.num_sequences} sequences, {self.kernel} kernel)"
-        )
+        sizes = f"{self.num_heads} heads, {self.num_sequences} sequences"
+        return f"AttentionMap({self.kind}, {sizes}, {self.kernel} kernel)"
 
     @property
     def _dtype(self) -> torch.dtype:

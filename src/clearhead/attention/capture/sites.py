@@ -62,9 +62,8 @@ def select_sites(
 
 def match_sites(sites: Mapping[str, Site], wanted: str | int) -> dict[str, Site]:
     """The attention of this name, or those of this layer number in every stack."""
-    result = {
-        n: s for n, s in sites.items() if n == wanted or (isinstance(wanted, int) and str(wanted) in n.split("."))
-    }
+    number = str(wanted) if isinstance(wanted, int) else None
+    result = {name: site for name, site in sites.items() if name == wanted or number in name.split(".")}
     if not result:
         raise ValueError(f"the model has no attention {wanted!r}: it has {format_names(sites) or 'none'}")
     return result

@@ -56,9 +56,8 @@ def choose(inputs: AttentionInputs, dropout: float, kernel: str = "auto") -> str
     """The name of the kernel that runs these inputs: the named one, or the first preferred one that supports them."""
     if kernel == "auto":
         for name in PREFERENCE.get(inputs.q.device.type, PREFERENCE["cpu"]):
-            if KERNELS[name].unsupported_reason(inputs, dropout) is None and KERNELS[name].is_preferred(
-                inputs, dropout
-            ):
+            candidate = KERNELS[name]
+            if candidate.unsupported_reason(inputs, dropout) is None and candidate.is_preferred(inputs, dropout):
                 return name
         raise AssertionError("the reference kernel supports everything")
     if kernel not in KERNELS:

@@ -20,11 +20,8 @@ def is_preferred(inputs: AttentionInputs, dropout: float) -> bool:
 
 
 def run(inputs: AttentionInputs, dropout: float) -> Tensor:
-    plan, heads, bias = (
-        GroupedCall(inputs.layout_q, inputs.layout_k, inputs.mask, 1.0, dropout, 0).plan,
-        inputs.num_heads,
-        inputs.bias,
-    )
+    plan = GroupedCall(inputs.layout_q, inputs.layout_k, inputs.mask, 1.0, dropout, 0).plan
+    heads, bias = inputs.num_heads, inputs.bias
     tiler = Tiler(inputs.layout_q, inputs.layout_k, inputs.mask, heads, inputs.q.dtype, lambda count, T, S: True)
     q, k, v = inputs.q, repeat(inputs.k, heads), repeat(inputs.v, heads)
     in_place = gathered = [q, k, v]
@@ -61,6 +58,5 @@ def run(inputs: AttentionInputs, dropout: float) -> Tensor:
         tokens.append(plan.queries.tokens)
     order = torch.full((len(q),), sum(map(len, tokens)), device=q.device)
     order[torch.cat(tokens)] = torch.arange(int(order[:1].sum()) if len(q) else 0, device=q.device)
-    return torch.cat([*parts, inputs.zeros_with_grad(1)]).index_select(
-        0, order
-    )  # the last row is for tokens without a group
+    # the last row is for tokens without a group
+    return torch.cat([*parts, inputs.zeros_with_grad(1)]).index_select(0, order)

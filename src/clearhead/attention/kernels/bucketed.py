@@ -143,9 +143,8 @@ class _BucketedAttention(torch.autograd.Function):
         dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
         rows = _each(plan.buckets, q, k, v, grad, dq, dk, dv)
         for (bucket, (gq, gk, gv, ggrad, gdq, gdk, gdv)), weights in zip(rows, kept, strict=True):
-            dweights = torch.bmm(
-                ggrad.float(), gv.float().transpose(1, 2)
-            )  # in float32: the softmax backward subtracts their mean
+            # in float32: the softmax backward subtracts their mean
+            dweights = torch.bmm(ggrad.float(), gv.float().transpose(1, 2))
             used, wide = weights.to(bucket.dtype(q)), weights.float()
             if args.dropout:
                 used, dweights = torch.relu(used), _where_positive(dweights, wide, 0)
@@ -188,9 +187,8 @@ def _scatter(gathered: Tensor, index: BucketIndex, heads: int) -> Tensor:
 def _plan(inputs: AttentionInputs) -> BucketPlan:
     sizes, causal = inputs.layout_k.host_lengths, isinstance(inputs.mask, Causal)
     key = "buckets", sizes, inputs.num_heads, causal
-    return inputs.layout_q.memoize(
-        key, lambda: plan_buckets(inputs.layout_q.host_lengths, sizes, inputs.num_heads, causal)
-    )
+    lengths, heads = inputs.layout_q.host_lengths, inputs.num_heads
+    return inputs.layout_q.memoize(key, lambda: plan_buckets(lengths, sizes, heads, causal))
 
 
 def plan_buckets(sizes_q: Sequence[int], sizes_k: Sequence[int], heads: int, causal: bool) -> BucketPlan:
@@ -213,9 +211,7 @@ def plan_buckets(sizes_q: Sequence[int], sizes_k: Sequence[int], heads: int, cau
             mask = np.where(place < lengths[1][members, None], 0.0, MASKED_SCORE).astype(np.float32)
             mask = np.repeat(mask, heads, axis=0)[:, None, :]  # (members H, 1, side)
         buckets.append(Bucket(len(members) * heads, side, torch.from_numpy(mask)))
-    queries, keys = (
-        _index(np.concatenate(result), padding) for result, padding in zip(rows, padding_rows, strict=True)
-    )
+    queries, keys = (_index(np.concatenate(part), padding) for part, padding in zip(rows, padding_rows, strict=True))
     return BucketPlan(tuple(buckets), queries, keys)
 
 

@@ -51,9 +51,8 @@ def run(inputs: AttentionInputs, dropout: float) -> Tensor:
     count, causal = inputs.layout_q.num_sequences, isinstance(inputs.mask, Causal)
     q, k, v = (x.view(count, -1, *x.shape[1:]).transpose(1, 2) for x in (inputs.q, inputs.k, inputs.v))  # (B, H, T, K)
     bias = inputs.bias.table.to(q.dtype) if isinstance(inputs.bias, DenseBias) else None
-    return (
-        heads_first(q, k, v, bias, inputs.scale, causal=causal, shared=inputs.repeats > 1).transpose(1, 2).flatten(0, 1)
-    )
+    out = heads_first(q, k, v, bias, inputs.scale, causal=causal, shared=inputs.repeats > 1)
+    return out.transpose(1, 2).flatten(0, 1)
 
 
 def heads_first(

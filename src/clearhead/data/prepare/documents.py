@@ -64,17 +64,15 @@ def files_of(corpus: Path) -> list[Path]:
         return [corpus]
     if not corpus.is_dir():
         raise ValueError(f"{corpus} is neither a file nor a folder")
-    paths = [Path(root) / name for root, folders, names in os.walk(corpus) for name in (*names, *_links(root, folders))]
+    paths: list[Path] = []
+    for root, folders, names in os.walk(corpus):
+        links = (name for name in folders if os.path.islink(os.path.join(root, name)))  # not walked, but reported
+        paths += [Path(root) / name for name in (*names, *links)]
     supported = sorted(path for path in paths if kind_of(path) is not None)
     if not supported:
         kinds = ", ".join((*TEXT, *LINES, *PARQUET, *WARC))
         raise ValueError(f"{corpus} has no supported file: {kinds}, plain or compressed ({', '.join(COMPRESSED)})")
     return supported
-
-
-def _links(root: str, folders: list[str]) -> list[str]:
-    """Return the folders that are symbolic links; they are not walked, but reported if their name has a read suffix."""
-    return [name for name in folders if os.path.islink(os.path.join(root, name))]
 
 
 def tasks_of(files: list[Path], size: int = TASK_BYTES) -> list[list[Path]]:
@@ -158,9 +156,8 @@ def _text(path: Path, name: str, split: Split) -> Iterator[SourceDocument | Unre
         else:
             lines = [b"x"]  # too long: only marks that there is a document
     if lines or split == "file":
-        yield _decoded(
-            name if split == "file" else f"{name}:{begin}", b"".join(lines) if size <= MAX_DOCUMENT_BYTES else None
-        )
+        place = name if split == "file" else f"{name}:{begin}"
+        yield _decoded(place, b"".join(lines) if size <= MAX_DOCUMENT_BYTES else None)
 
 
 def _json_lines(path: Path, name: str, column: str) -> Iterator[SourceDocument | UnreadableDocument]:
@@ -264,9 +261,8 @@ def _decompressed(path: Path, raw: BinaryIO) -> IO[bytes]:
         stream: Any = ZstdDecompressor().stream_reader(raw, read_across_frames=True)
     else:
         stream = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}[suffix](raw)
-    return io.BufferedReader(
-        _LimitedStream(stream, max(MIN_DECOMPRESSED_BYTES, MAX_COMPRESSION_RATIO * path.stat().st_size)), 1 << 16
-    )
+    limit = max(MIN_DECOMPRESSED_BYTES, MAX_COMPRESSION_RATIO * path.stat().st_size)
+    return io.BufferedReader(_LimitedStream(stream, limit), 1 << 16)
 
 
 class _LimitedStream(io.RawIOBase):

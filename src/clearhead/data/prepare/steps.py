@@ -44,12 +44,8 @@ class SilenceDatatrove:
     def __call__(self, data: Any, rank: int, world_size: int) -> Any:
         for name in ("exact_dedup", "minhash"):  # their bars would mix with those of the stages
             if step := sys.modules.get(f"datatrove.pipeline.dedup.{name}"):
-                vars(step)["tqdm"] = _no_bar
+                vars(step)["tqdm"] = lambda iterable, **_: iterable
         return data
-
-
-def _no_bar(iterable: Iterable[Any], **_: Any) -> Iterable[Any]:
-    return iterable
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """T5 (Raffel et al. 2020): relative position biases, unscaled scores, RMS norms."""
 
-from typing import Any
-
 from clearhead.hub.mapping import ACTIVATION, ConfigKey, DerivedKey, Family, HeadMapping, Raw, TensorMap
 
 ATTENTION = {"q": "query", "k": "key", "v": "value", "o": "output"}
@@ -33,23 +31,13 @@ def _activation(raw: Raw) -> str:
     return "gelu_tanh" if name == "gated-gelu" else ACTIVATION.get(name.removeprefix("gated-"), name)
 
 
-def _is_gated(raw: Raw) -> bool:
-    return str(raw.get("feed_forward_proj", "relu")).startswith("gated-")
-
-
-def _write_gated(gated: bool, _: Raw) -> dict[str, Any]:
-    return {"feed_forward_proj": "gated-gelu" if gated else "relu"}
-
-
 def _scale(raw: Raw) -> float:
     """Returns the scale before the output layer: T5 scales, T5 1.1 does not, which its untied config shows."""
     scaled = raw.get("scale_decoder_outputs", raw.get("tie_word_embeddings") is not False)
     return raw.get("d_model", 512) ** -0.5 if scaled else 1.0
 
 
-def _write_scale(scale: float, _: Raw) -> dict[str, Any]:
-    return {"scale_decoder_outputs": scale != 1.0}
-
+SCALE = DerivedKey(_scale, lambda scale, _: {"scale_decoder_outputs": scale != 1.0})
 
 T5 = Family(
     model_type="t5",
@@ -67,7 +55,10 @@ T5 = Family(
         "num_buckets": ConfigKey("relative_attention_num_buckets", 32),
         "max_distance": ConfigKey("relative_attention_max_distance", 128),
         "norm_eps": ConfigKey("layer_norm_epsilon", 1e-6),
-        "gated": DerivedKey(_is_gated, _write_gated),
+        "gated": DerivedKey(
+            lambda raw: str(raw.get("feed_forward_proj", "relu")).startswith("gated-"),
+            lambda gated, _: {"feed_forward_proj": "gated-gelu" if gated else "relu"},
+        ),
         "activation": DerivedKey(_activation),
         "dropout": ConfigKey("dropout_rate", 0.1),
         "attention_dropout": ConfigKey("dropout_rate", 0.1),
@@ -80,7 +71,7 @@ T5 = Family(
         "T5ForConditionalGeneration": HeadMapping(
             "vocabulary",
             {"lm_head": "output"},
-            {"bias": False, "scale": DerivedKey(_scale, _write_scale), "tied": True},
+            {"bias": False, "scale": SCALE, "tied": True},
             prefixed=False,
         ),
         "T5EncoderModel": HeadMapping(None, prefixed=False, stacks=("encoder",)),

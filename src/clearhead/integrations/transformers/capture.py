@@ -73,9 +73,8 @@ def _look_transformers(
                 captured.add(name, CapturedCall.of(chosen[name], query, key, value, attention_mask, options).view)
             return run(module, query, key, value, attention_mask, **options)
 
-        listeners = {
-            module: partial(record, cycle) for module, cycle in layer_cycles(model, sites, chosen, stack).items()
-        }
+        cycles = layer_cycles(model, sites, chosen, stack)
+        listeners = {module: partial(record, cycle) for module, cycle in cycles.items()}
         stack.enter_context(_listening(listeners))
         yield captured
 
@@ -94,9 +93,8 @@ def _ablate_transformers(model: nn.Module, heads: Mapping[str, Heads]) -> Genera
             out, *rest = run(*args, **options)  # (B, T, H, V), and the weights if the kernel returns them
             return zero_heads(out, ablated[name], name) if name in ablated else out, *rest
 
-        listeners = {
-            module: partial(zero, cycle) for module, cycle in layer_cycles(model, sites, ablated, stack).items()
-        }
+        cycles = layer_cycles(model, sites, ablated, stack)
+        listeners = {module: partial(zero, cycle) for module, cycle in cycles.items()}
         stack.enter_context(_listening(listeners))
         yield
 
@@ -104,9 +102,7 @@ def _ablate_transformers(model: nn.Module, heads: Mapping[str, Heads]) -> Genera
 def module_of(model: Any) -> nn.Module:
     module = model if isinstance(model, nn.Module) else getattr(model, "model", None)
     if not isinstance(module, nn.Module):
-        raise ValueError(
-            f"{type(model).__name__} is not a model and has no `model` attribute: give the nn.Module itself"
-        )
+        raise ValueError(f"{type(model).__name__} is not a model and has no `model` attribute: give the nn.Module")
     return module
 
 

@@ -49,9 +49,8 @@ class _ModulePath:
         numbers = [i for i, part in enumerate(parts) if part.isdigit()]
         prefix = parts[: numbers[0]] if numbers else []
         causal = getattr(site.module, "is_causal", False)
-        role = next(
-            (r for part in prefix for r in ("encoder", "decoder") if r in part), "decoder" if causal else "encoder"
-        )
+        roles = (role for part in prefix for role in ("encoder", "decoder") if role in part)
+        role = next(roles, "decoder" if causal else "encoder")
         if getattr(getattr(site.module, "config", None), "is_decoder", False):
             role = "decoder"
         words = (re.sub("(^|_)(encoders?|decoders?|model|tower|layers?|blocks?|h)$", "", part) for part in prefix)

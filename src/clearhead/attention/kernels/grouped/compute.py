@@ -37,9 +37,8 @@ class GroupedCall:
     @property
     def plan(self) -> GroupPlan:
         sizes = self.layout_k.host_lengths
-        return self.layout_q.memoize(
-            ("plan", sizes), lambda: plan_groups(self.layout_q.host_lengths, sizes, self.layout_q.device)
-        )
+        lengths, device = self.layout_q.host_lengths, self.layout_q.device
+        return self.layout_q.memoize(("plan", sizes), lambda: plan_groups(lengths, sizes, device))
 
     def tiles(
         self, q: Tensor, k: Tensor, v: Tensor, biased: bool, backward: bool, logs: bool = False

@@ -67,9 +67,8 @@ class Tiler:
                 if not (full or flagged):
                     hidden, empty_rows = self._hidden(group, b, t, slice(s0, s1), causal)
                     if fused:
-                        additive_mask = hidden.new_zeros(hidden.shape, dtype=self.dtype).masked_fill_(
-                            hidden, float("-inf")
-                        )
+                        zeros = hidden.new_zeros(hidden.shape, dtype=self.dtype)
+                        additive_mask = zeros.masked_fill_(hidden, float("-inf"))
                 for heads in h:
                     full_tile = covers_group and (b, heads, t) == (
                         slice(0, count),
