@@ -73,20 +73,23 @@ def run_on_ray(plan: ReplicaConfig, where: RayConfig) -> Generator[RunningServic
     """Serves while the context is open; on exit the service ends, and the cluster if it is our own."""
     check_exposure(where.host, plan.security.keys)
     cores = where.cores or max(1, (os.cpu_count() or 1) // where.replicas[1])
-    sources = {name: _absolute(source) for name, source in plan.sources.items()}
+    sources = {n: str(Path(s).resolve()) if Path(s).exists() else s for n, s in plan.sources.items()}
     plan = replace(plan, local=where.cluster_address is None, threads=cores, sources=sources)
     own_key = secrets.token_hex(32)  # with which this process checks that the service is up
     if plan.security.keys:
         keys = {**plan.security.keys, "clearhead serve": SecurityConfig.digest(own_key)}
         plan = replace(plan, rules=replace(plan.security, keys=keys))
-    _check_installed()
+    for name in ("ray", "grpc_reflection"):  # grpc_reflection is installed with ray[serve] only
+        if importlib.util.find_spec(name) is None:
+            raise ValueError(f"--on ray needs {name}: pip install 'clearhead[cluster]'")
     folder = Path(tempfile.mkdtemp(prefix="ch-"))  # private; a short path, because paths of sockets are limited
     atexit.register(shutil.rmtree, folder, ignore_errors=True)  # after Ray's own exit handler, which still writes there
     try:
         port = where.port or _free_ports(1)[0]
         bind_socket(where.host, port).close()  # fails here with a clear message instead of in a log of Ray's
         if where.cluster_address is None:
-            binary = _haproxy()
+            system = os.environ.get(ray_private.HAPROXY_BINARY) or shutil.which("haproxy")
+            binary = ray_private.bundled_haproxy() if system is None else system
             _prepare_cluster(folder, binary, where.host, port, plan.security.max_body_bytes)
         else:
             binary = None

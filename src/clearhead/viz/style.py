@@ -100,7 +100,9 @@ def new_figure(width: float, height: float, title: str, theme: Theme = LIGHT) ->
 
     with matplotlib.rc_context(theme.style):
         figure = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1))
-        figure.suptitle(_truncate_title(title, width), x=0.012, ha="left", weight="bold")
+        limit = int(width * TITLE_CHARACTERS_PER_INCH)
+        fitting = title if len(title) <= limit else title[: limit - 1] + "…"
+        figure.suptitle(fitting, x=0.012, ha="left", weight="bold")
         yield figure
 
 
