@@ -65,13 +65,9 @@ class TextGenerator:
         generation = parse_json(loaded.extra_files[name], name) if name in loaded.extra_files else None
         source = None if loaded.config.encoder is None else loaded.config.encoder.max_positions
         read = [n for n in (source, tokenizer.max_len) if n is not None]
-        return TextGenerator(
-            loaded.model,
-            tokenizer,
-            read_defaults(generation, loaded.hf_config),
-            loaded.config.decoder.max_positions,
-            min(read, default=None) if loaded.config.encoder is not None else None,
-        )
+        max_source_len = min(read, default=None) if loaded.config.encoder is not None else None
+        defaults, max_positions = read_defaults(generation, loaded.hf_config), loaded.config.decoder.max_positions
+        return TextGenerator(loaded.model, tokenizer, defaults, max_positions, max_source_len)
 
     @property
     def translates(self) -> bool:

@@ -97,16 +97,11 @@ def _trace(loaded: LoadedModel, spec: OutputSpec) -> Any:
     names = inputs(loaded)
     # one tensor used thrice would become one input
     example = tuple(torch.ones(_EXAMPLE, dtype=torch.int64) for _ in names)
+    shapes = tuple({0: "batch", 1: "length"} for _ in names)
+    labels: dict[str, Any] = {"input_names": list(names), "output_names": list(spec.names)}
+    model = PaddedEncoder(loaded.model, spec)
     with _no_warnings():
-        return torch.onnx.export(
-            PaddedEncoder(loaded.model, spec),
-            example,
-            dynamo=True,
-            input_names=list(names),
-            output_names=list(spec.names),
-            dynamic_shapes=tuple({0: "batch", 1: "length"} for _ in names),
-            verbose=False,
-        )
+        return torch.onnx.export(model, example, dynamo=True, dynamic_shapes=shapes, verbose=False, **labels)
 
 
 def _quantize(program: Any, target: Path) -> None:

@@ -43,7 +43,6 @@ class PaddedEncoder(nn.Module):
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None
     ) -> tuple[Tensor, ...]:
-        """Returns the outputs in the order of their names."""
         mask = attention_mask != 0
         B, T = input_ids.shape
         positions = (mask.long().cumsum(1) - 1).clamp_min(0)

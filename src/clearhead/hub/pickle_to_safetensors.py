@@ -82,14 +82,9 @@ def convert_pickles(old: str | Path, new: str | Path, *, max_shard: int = MAX_SH
             differing = sorted(claimed ^ (weights.keys() | tied.keys()))
             raise ValueError(f"{old / _INDEX} and the files it names disagree about {differing[0]!r:.100}")
         write_manifest(folder, {"provenance": {"converted_from": hashes, "tied": tied}})
-        return Conversion(
-            tensors=len(weights),
-            bytes=sum(t.end - t.begin for t in weights.values()),
-            tied=tied,
-            files=sorted(p.name for p in folder.iterdir()),
-            left=[n for n in names if n not in keep],
-            sha256=hashes,
-        )
+        size = sum(t.end - t.begin for t in weights.values())
+        files, left = sorted(p.name for p in folder.iterdir()), [n for n in names if n not in keep]
+        return Conversion(tensors=len(weights), bytes=size, tied=tied, files=files, left=left, sha256=hashes)
 
 
 def _pickles(old: Path) -> tuple[dict[str, Path], set[str] | None]:

@@ -95,7 +95,6 @@ class Engine:
         )
 
     def _seconds_ahead(self) -> float:
-        """Estimates the time that all accepted work takes."""
         queued = sum(queue.tokens / self._rate(key.work) for key, queue in self._queues.items())
         generating = sum(batch.tokens for batch in list(self._batches.values()))
         return queued + generating / self._rate(GENERATE)

@@ -74,6 +74,5 @@ class CompletedText:
 
     @staticmethod
     def from_chunks(chunks: Sequence[GenerationChunk]) -> CompletedText:
-        """Joins all chunks of a generation."""
         text = "".join(chunk.text for chunk in chunks)
         return CompletedText(text, chunks[-1].finish_reason or "length", len(chunks))

@@ -38,7 +38,6 @@ Stops = Annotated[Annotated[End, Tag("one")] | Annotated[Stop, Tag("many")], ONE
 
 
 def as_list(given: str | list[str]) -> list[str]:
-    """Returns a list; a single text becomes a list of one."""
     return [given] if isinstance(given, str) else given
 
 

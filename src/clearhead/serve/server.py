@@ -22,7 +22,6 @@ class JsonFormatter(logging.Formatter):
     """Formats a log record as one JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Returns time, level, event and the record's own fields."""
         entry = {"time": round(record.created, 3), "level": record.levelname.lower(), "event": record.getMessage()}
         return json.dumps({**entry, **getattr(record, "fields", {})}, ensure_ascii=False)
 

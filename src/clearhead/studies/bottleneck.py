@@ -142,13 +142,9 @@ def draw(measured: BottleneckResult) -> Figure:
     ]
     ticks = [(float(i), f"{_span(b)}\n({b.sentences:,})") for i, b in enumerate(buckets)]
     top = max(b.high for t in measured.translators for b in t.buckets)
-    panel = Panel(
-        curves,
-        "words in the source (number of sentences)",
-        "BLEU, with 95 % confidence intervals",
-        y_range=(0.0, min(100.0, 5 * (top // 5 + 1))),
-        ticks=ticks,
-    )
+    y_range = 0.0, min(100.0, 5 * (top // 5 + 1))
+    labels = "words in the source (number of sentences)", "BLEU, with 95 % confidence intervals"
+    panel = Panel(curves, *labels, y_range=y_range, ticks=ticks)
     return draw_curves([panel], "Translation quality by source length", width=7.4, height=4.2)
 
 

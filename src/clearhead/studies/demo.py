@@ -143,13 +143,8 @@ def draw(outcome: DemoResult) -> dict[str, Figure]:
     curves = [
         Curve(x.label, list(x.by_length), [100 * share for share in x.by_length.values()]) for x in outcome.learners
     ]
-    panel = Panel(
-        curves,
-        "dates in the source",
-        "exactly correct answers (%)",
-        y_range=(0, 100),
-        ticks=[(n, str(n)) for n in outcome.learners[0].by_length],
-    )
+    ticks = [(n, str(n)) for n in outcome.learners[0].by_length]
+    panel = Panel(curves, "dates in the source", "exactly correct answers (%)", y_range=(0, 100), ticks=ticks)
     maps = [
         Heatmap(ALIGNED.get(x.label, x.label), x.alignment.weights, x.alignment.written, x.alignment.read)
         for x in outcome.learners

@@ -133,15 +133,10 @@ def draw(measured: GradientResult) -> Figure:
     """Plot the norms against the distance on a logarithmic axis, untrained and trained."""
     distances = [float(k) for k in range(measured.reach + 1)]
     ends = [x for flow in measured.flows for x in (*flow.initial, *flow.trained) if x > 0]
-    panels = [
-        Panel(
-            [Curve(flow.label, distances, getattr(flow, values)) for flow in measured.flows],
-            "distance k (characters)",
-            "mean norm of d loss(t) / d input(t − k)",
-            title,
-            y_scale="log",
-            y_range=(max(min(ends), FLOOR) / 2, 2 * max(ends)),
-        )
-        for title, values in (("untrained", "initial"), (f"after {measured.steps:,} steps", "trained"))
-    ]
+    y_range = max(min(ends), FLOOR) / 2, 2 * max(ends)
+    labels = "distance k (characters)", "mean norm of d loss(t) / d input(t − k)"
+    panels: list[Panel] = []
+    for title, values in (("untrained", "initial"), (f"after {measured.steps:,} steps", "trained")):
+        curves = [Curve(flow.label, distances, getattr(flow, values)) for flow in measured.flows]
+        panels.append(Panel(curves, *labels, title, y_scale="log", y_range=y_range))
     return draw_curves(panels, "Gradient norm by distance", width=5.2, height=4.2)

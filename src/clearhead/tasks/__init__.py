@@ -12,10 +12,8 @@ from clearhead.tasks.translate import Translate
 
 TASKS: dict[str, type[Task]] = {
     task.spec.name: task
-    for task in (
-        Translate, LanguageModel, Dialogue, MaskedLM, ReplacedTokens, Classify, Pair, Tag, QuestionAnswering,
-    )
-}  # fmt: skip
+    for task in (Translate, LanguageModel, Dialogue, MaskedLM, ReplacedTokens, Classify, Pair, Tag, QuestionAnswering)
+}
 
 __all__ = [
     "TASKS", "AnswerSpan", "Answering", "Batch", "Classification", "Classify", "Dialogue", "Entity", "LanguageModel",

@@ -214,13 +214,12 @@ class Classify(EncoderTask):
         counts = [np.bincount(x, minlength=len(names)) for x in (target[correct], predicted, target)]
         confusion = np.bincount(target * len(names) + predicted, minlength=len(names) ** 2).reshape(len(names), -1)
         confidence = torch.softmax(scores, 1).max(1).values.numpy()
-        return metrics.Evaluation(
-            count,
-            lambda some: metrics.single_label_metrics(target[some], predicted[some], len(names)),
-            metrics.per_label(names, *counts),
-            confusion,
-            (confidence, correct),
-        )
+        table = metrics.per_label(names, *counts)
+
+        def measure(some: metrics.Numbers) -> dict[str, float]:
+            return metrics.single_label_metrics(target[some], predicted[some], len(names))
+
+        return metrics.Evaluation(count, measure, table, confusion, (confidence, correct))
 
     def finalize(self, loaded: LoadedModel, rows: Rows) -> tuple[LoadedModel, dict[str, Any]]:
         """Tune thresholds on the validation rows; fold the scale of numbers into the last layer."""

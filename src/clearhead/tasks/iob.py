@@ -39,7 +39,6 @@ def compared(target: Sequence[str], predicted: Sequence[str]) -> tuple[int, int,
 
 
 def scores(correct: int, false_positive: int, false_negative: int) -> dict[str, float]:
-    """Return F1, precision and recall of entities, in percent."""
     return {
         "f1": 100 * 2 * correct / max(2 * correct + false_positive + false_negative, 1),
         "precision": 100 * correct / max(correct + false_positive, 1),

@@ -88,7 +88,6 @@ def parse_labels(value: Any) -> list[str]:
 
 
 def parse_number(value: Any) -> float:
-    """Return a cell as a finite number."""
     try:
         number = float(value)
     except (TypeError, ValueError):

@@ -95,16 +95,11 @@ class Evaluation:
 
 
 def per_label(names: Sequence[str], correct: Numbers, predicted: Numbers, target: Numbers) -> tuple[PerLabel, ...]:
-    return tuple(
-        PerLabel(
-            name,
-            int(target[i]),
-            100 * float(correct[i]) / max(int(predicted[i]), 1),
-            100 * float(correct[i]) / max(int(target[i]), 1),
-            100 * float(_f1(correct[i], predicted[i] - correct[i], target[i] - correct[i])),
-        )
-        for i, name in enumerate(names)
-    )
+    table: list[PerLabel] = []
+    for name, hits, guesses, count in zip(names, correct.tolist(), predicted.tolist(), target.tolist(), strict=True):
+        f1 = float(_f1(hits, guesses - hits, count - hits))
+        table.append(PerLabel(name, count, 100 * hits / max(guesses, 1), 100 * hits / max(count, 1), 100 * f1))
+    return tuple(table)
 
 
 def best_threshold(target: Sequence[bool] | Numbers, scores: Numbers) -> float:

@@ -63,14 +63,9 @@ def encoder_only(
     else:
         stack = _transformer(stack_settings, {**BERT, "vocab_size": vocab_size, "max_len": max_len})
     config = ModelConfig(encoder=stack)
-    head_config = HeadConfig(
-        kind=head,
-        width=config.output_width,
-        labels=labels,
-        pool=pool,
-        pooler=head == "sequence" and pool == "first" and not is_recurrent(settings),
-        dropout=0.0 if head == "span" else stack.dropout,
-    )
+    pooler = head == "sequence" and pool == "first" and not is_recurrent(settings)
+    dropout, width = 0.0 if head == "span" else stack.dropout, config.output_width
+    head_config = HeadConfig(kind=head, width=width, labels=labels, pool=pool, pooler=pooler, dropout=dropout)
     return replace(config, head=head_config)
 
 

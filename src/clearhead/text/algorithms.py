@@ -12,11 +12,9 @@ def wordpiece(
     Lowercasing also strips accents, unless `accents` is given; with `chinese`, Chinese characters are separate words.
     """
     rust = tokenizers.Tokenizer(model)
+    strip = None if accents is None else not accents
     rust.normalizer = normalizers.BertNormalizer(
-        clean_text=True,
-        handle_chinese_chars=chinese,
-        strip_accents=None if accents is None else not accents,
-        lowercase=lowercase,
+        clean_text=True, handle_chinese_chars=chinese, strip_accents=strip, lowercase=lowercase
     )
     rust.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     rust.decoder = decoders.WordPiece()

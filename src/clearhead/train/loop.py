@@ -104,8 +104,8 @@ def fit(job: TrainingJob, distributed: Distributed | None = None) -> Progress:
                     best = "" if progress.since_best else "  (best)"
                     screen.say(f"step {progress.step:,}: valid {values}{best}")
                     clock.pause()
-            no_patience = settings.patience is not None and progress.since_best >= settings.patience
-            last = progress.step >= settings.last or no_patience
+            out_of_patience = settings.patience is not None and progress.since_best >= settings.patience
+            last = progress.step >= settings.last or out_of_patience
             planned = last or progress.step % settings.save_every == 0 or progress.best_step == progress.step
             if progress is not saved and (planned or stopping):
                 progress = replace(progress, log_bytes=logger.size() if logger else 0, between=not planned)

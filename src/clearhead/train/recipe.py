@@ -232,7 +232,6 @@ def _yaml(text: str) -> Any:
 
 
 def _check_keys(values: Any, kind: type[Any], where: str) -> None:
-    """Refuse unknown keys with a suggestion."""
     if not isinstance(values, Mapping):
         return
     names = {f.name for f in fields(kind)}
@@ -249,7 +248,6 @@ def _path(error: Mapping[str, Any]) -> str:
 
 
 def _message(error: Mapping[str, Any]) -> str:
-    """Format one pydantic error on one line."""
     where = _path(error)
     if error["type"] == "missing":
         return f"{where} is missing"

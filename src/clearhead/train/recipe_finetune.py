@@ -136,7 +136,6 @@ def _table(file: Path) -> tuple[list[str], dict[str, list[str]]]:
 
 
 def _text_columns(values: dict[str, list[str]], count: int) -> list[str]:
-    """Return the columns with the longest texts, in the order of the table."""
     by_length = sorted(values, key=lambda name: -sum(map(len, values[name])) / max(len(values[name]), 1))
     return [name for name in values if name in by_length[:count]]
 

@@ -81,7 +81,6 @@ def draw_calibration(evaluation: Evaluation, title: str) -> Figure:
 
 
 def evaluation_figures(evaluation: Evaluation, title: str) -> Sequence[tuple[str, Figure]]:
-    """Return all figures that the evaluation supports, with their names."""
     figures: list[tuple[str, Figure]] = []
     if evaluation.confusion is not None and len(evaluation.labels) <= MAX_LABELS:
         figures.append(("confusion", draw_confusion(evaluation, title)))

@@ -299,7 +299,6 @@ def _width(word: str) -> float:
 
 
 def _lines(words: Sequence[str]) -> list[list[int]]:
-    """Return the indices of the words on each line."""
     lines: list[list[int]] = [[]]
     used = 0.0
     for i, word in enumerate(words):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from clearhead.viz.style import COLORS, MARKERS, new_figure
 
@@ -64,16 +64,8 @@ def draw_panel(axes: Axes, panel: Panel, height: float) -> None:
         marked = len(curve.x) <= MAX_MARKERS
         if curve.low is not None and curve.high is not None:
             axes.fill_between(curve.x, curve.low, curve.high, color=color, alpha=0.15, linewidth=0)
-        axes.plot(
-            curve.x,
-            curve.y,
-            color=color,
-            linewidth=2,
-            marker=marker if marked else None,
-            markersize=5,
-            clip_on=not marked,
-            zorder=3,
-        )
+        style: dict[str, Any] = {"marker": marker if marked else None, "markersize": 5, "clip_on": not marked}
+        axes.plot(curve.x, curve.y, color=color, linewidth=2, zorder=3, **style)
     if panel.ticks is not None:
         axes.set_xticks([x for x, _ in panel.ticks], [text for _, text in panel.ticks])
     if panel.y_range is not None:
@@ -93,16 +85,9 @@ def _draw_labels(axes: Axes, curves: Sequence[Curve], gap: float) -> None:
     below = [float(curve.y[-1]) < lowest for curve in curves]  # a logarithmic axis has no place for 0
     ends = [0.0 if b else float(to_axes.transform((c.x[-1], c.y[-1]))[1]) for c, b in zip(curves, below, strict=True)]
     for i, (curve, y) in enumerate(zip(curves, spread(ends, gap), strict=True)):
-        axes.annotate(
-            f"{curve.label} ↓" if below[i] else curve.label,
-            (1.02, y),
-            xycoords="axes fraction",
-            color=_color_and_marker(curve, i)[0],
-            va="center",
-            weight="bold",
-            fontsize=9,
-            annotation_clip=False,
-        )
+        text, color = f"{curve.label} ↓" if below[i] else curve.label, _color_and_marker(curve, i)[0]
+        style: dict[str, Any] = {"color": color, "va": "center", "weight": "bold", "fontsize": 9}
+        axes.annotate(text, (1.02, y), xycoords="axes fraction", annotation_clip=False, **style)
 
 
 def spread(positions: Sequence[float], gap: float) -> list[float]:

@@ -21,7 +21,6 @@ POLL_INTERVAL_S = 0.2
 def run_stage(
     stage: PrepareStage, logs: Path, *, on: Executor, workers: int, on_progress: Callable[[str, int, int], object]
 ) -> None:
-    """Run the tasks of a stage that are not completed yet."""
     with _report_progress(stage, logs, on_progress):
         executor = _executor(stage, logs, on, workers)
         if on == "local" and executor.workers == 1:

@@ -54,13 +54,8 @@ class _ModulePath:
         if getattr(getattr(site.module, "config", None), "is_decoder", False):
             role = "decoder"
         words = (re.sub("(^|_)(encoders?|decoders?|model|tower|layers?|blocks?|h)$", "", part) for part in prefix)
-        return _ModulePath(
-            site.path,
-            role,
-            tuple(dict.fromkeys(word for word in words if word)),
-            tuple(int(parts[i]) for i in numbers),
-            site.kind == "cross",
-        )
+        unique, indices = tuple(dict.fromkeys(word for word in words if word)), tuple(int(parts[i]) for i in numbers)
+        return _ModulePath(site.path, role, unique, indices, site.kind == "cross")
 
     @property
     def stack(self) -> tuple[str, tuple[str, ...]]:
