@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from typer.testing import CliRunner
@@ -18,17 +19,23 @@ standard error and exits with 2. `python -m clearhead.cli` is the same command. 
 """
 
 
+def command_help(*names: str) -> str:
+    """The section of a command, followed by those of its subcommands."""
+    result = CliRunner().invoke(app, [*names, "--help"], prog_name="clearhead", terminal_width=100)
+    if result.exit_code:
+        raise RuntimeError(f"clearhead {' '.join(names)} --help: {result.output}")
+    lines = [line.rstrip() for line in result.output.strip().splitlines()]
+    subcommands = re.findall(r"^  ([a-z-]+)", result.output.partition("\nCommands:\n")[2], re.M)
+    if subcommands:
+        return "\n".join(command_help(*names, name) for name in subcommands)
+    return f"### clearhead {' '.join(names)}\n\n```text\n" + "\n".join(lines) + "\n```\n"
+
+
 def reference() -> str:
     """The text of the page."""
     parts = [INTRODUCTION]
     for section, commands in COMMANDS.items():
-        parts.append(f"## {section}\n")
-        for name in commands:
-            result = CliRunner().invoke(app, [name, "--help"], prog_name="clearhead", terminal_width=100)
-            if result.exit_code:
-                raise RuntimeError(f"clearhead {name} --help: {result.output}")
-            lines = [line.rstrip() for line in result.output.strip().splitlines()]
-            parts.append(f"### clearhead {name}\n\n```text\n" + "\n".join(lines) + "\n```\n")
+        parts += [f"## {section}\n", *(command_help(name) for name in commands)]
     return "\n".join(parts)
 
 
