@@ -1,12 +1,10 @@
 """Language modelling: predict the next token of running text."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -48,7 +46,7 @@ class LanguageModel(TextTask):
     )
 
     @classmethod
-    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, facts: Mapping[str, Any]) -> LanguageModel:
+    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, facts: Mapping[str, Any]) -> Self:
         return cls(tokenizer, settings.max_len, settings.label_smoothing, settings.block_size)
 
     def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:

@@ -1,11 +1,9 @@
 """Translation: an encoder-decoder that predicts the target text from the source text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -49,7 +47,7 @@ class Translate(TextTask):
         return self.tokenizer.pad_id
 
     @classmethod
-    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, facts: Mapping[str, Any]) -> Translate:
+    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, facts: Mapping[str, Any]) -> Self:
         return cls(tokenizer, settings.max_len, settings.label_smoothing)
 
     def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:
