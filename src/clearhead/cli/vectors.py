@@ -1,13 +1,11 @@
 """Writers of vectors to JSON lines, NumPy's .npy or Parquet, batch by batch."""
 
-from __future__ import annotations
-
 import json
 import sys
 from abc import abstractmethod
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Protocol
+from typing import IO, Any, Protocol, Self
 
 import numpy as np
 from torch import Tensor
@@ -113,7 +111,7 @@ class VectorOutput:
     def write(self, vectors: Tensor) -> None:
         self._output.write(vectors)
 
-    def __enter__(self) -> VectorOutput:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

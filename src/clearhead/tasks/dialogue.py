@@ -1,11 +1,9 @@
 """Dialogue: predict the next turn, with a decoder over the dialogue or an encoder-decoder that reads the history."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from torch import Tensor, nn
 

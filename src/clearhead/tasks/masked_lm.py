@@ -4,8 +4,6 @@ With `pairs` two segments of a text are read together, and the first token predi
 replaces it by a segment of another text half of the time (BERT), "sop" swaps the two (ALBERT).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property

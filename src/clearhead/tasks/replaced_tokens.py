@@ -4,8 +4,6 @@ The generator is trained as a masked language model. Tokens sampled from it repl
 predicts for every token whether it was replaced, so that all tokens contribute to the loss, not the masked ones alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@
 The training loop uses `Task`, which is the first two and what a recipe needs to create one.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -42,7 +40,7 @@ class Batch:
         """Number of tokens read, source and target together."""
         return len(self.ids) + (0 if self.target is None else len(self.target))
 
-    def to(self, device: torch.device) -> Batch:
+    def to(self, device: torch.device) -> Self:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return replace(self, **{name: value.to(device) for name, value in values.items() if value is not None})
 

@@ -1,8 +1,7 @@
 """Token batches: the tokens of several texts as one tensor with a layout, and a record of truncations."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -49,7 +48,7 @@ class TokenBatch:
             f"{were} truncated; the longest had {max(t.original_tokens for t in self.truncations)}"
         )
 
-    def to(self, device: torch.device | str | None) -> TokenBatch:
+    def to(self, device: torch.device | str | None) -> Self:
         names = ("ids", "layout", "segments", "parts", "sources", "offsets", "words")
         values = {name: getattr(self, name) for name in names}
         return replace(self, **{name: value.to(device) for name, value in values.items() if value is not None})

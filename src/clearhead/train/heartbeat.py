@@ -5,8 +5,6 @@ others wait in a collective until its timeout. A short timeout would also end ru
 checkpoint or a corpus; a thread that writes a heartbeat every second distinguishes the two.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
@@ -14,7 +12,7 @@ import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any
+from typing import Any, Self
 
 INTERVAL_S = 1.0
 MAX_SILENT_BEATS = 15  # a rank that does not beat for longer is lost
@@ -36,7 +34,7 @@ class Heartbeat:
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
-    def __enter__(self) -> Heartbeat:
+    def __enter__(self) -> Self:
         self._write(f"{os.getpid()} 0".encode())
         self._thread.start()
         return self

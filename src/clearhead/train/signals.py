@@ -1,13 +1,11 @@
 """SIGTERM and Ctrl-C as requests to stop, which the training loop honors after its step."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, Self
 
 
 class SignalGuard:
@@ -23,7 +21,7 @@ class SignalGuard:
         self._interrupting = False
         self._previous: dict[int, Any] = {}
 
-    def __enter__(self) -> SignalGuard:
+    def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():  # Python allows signal handlers only there
             for number in (signal.SIGTERM, signal.SIGINT):
                 self._previous[number] = signal.signal(number, self._handle)

@@ -1,14 +1,12 @@
 """Metrics of a run: a JSON-lines log, TensorBoard, a progress bar, and custom trackers."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
@@ -32,7 +30,7 @@ class MetricLogger:
         self._board = TensorBoardWriter(folder / "tensorboard", first)
         self._trackers = [self._board.track, *trackers]
 
-    def __enter__(self) -> MetricLogger:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -126,7 +124,7 @@ class ProgressBar:
         self._printed = 0.0
         self._steps = steps
 
-    def __enter__(self) -> ProgressBar:
+    def __enter__(self) -> Self:
         self._bar.__enter__()
         return self
 
