@@ -14,7 +14,7 @@ from clearhead.attention.kernel_check import check_kernels, devices
 from clearhead.cli.doctor import show
 
 target = Path(__file__).with_suffix(".svg")
-console = Console(record=True, width=84, highlight=False, file=open(os.devnull, "w"))  # noqa: SIM115
+console = Console(record=True, width=96, highlight=False, file=open(os.devnull, "w"))  # noqa: SIM115
 show(console, [finding for device in devices() for finding in check_kernels(device, repeats=20)])
 drawn = console.export_svg(title="clearhead doctor")
 drawn = re.sub(r"@font-face \{.*?\}", "", drawn, flags=re.S)  # no remote fonts
