@@ -41,7 +41,7 @@ class Dialogue(TextTask):
         return {}
 
     @classmethod
-    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, data_info: Mapping[str, Any]) -> Dialogue:
+    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, data_info: Mapping[str, Any]) -> Self:
         """Create the task with a recipe's limits, and with an encoder where it asks for one."""
         kind = Translate if settings.encoder else LanguageModel
         return cls(kind(tokenizer, settings.max_len, settings.label_smoothing))

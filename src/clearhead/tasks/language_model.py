@@ -51,7 +51,7 @@ class LanguageModel(TextTask):
         return {}
 
     @classmethod
-    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, data_info: Mapping[str, Any]) -> LanguageModel:
+    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, data_info: Mapping[str, Any]) -> Self:
         """Create the task with a recipe's limits."""
         return cls(tokenizer, settings.max_len, settings.label_smoothing, settings.block_size)
 

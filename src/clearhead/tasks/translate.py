@@ -52,7 +52,7 @@ class Translate(TextTask):
         return {}
 
     @classmethod
-    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, data_info: Mapping[str, Any]) -> Translate:
+    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, data_info: Mapping[str, Any]) -> Self:
         """Create the task with a recipe's limits."""
         return cls(tokenizer, settings.max_len, settings.label_smoothing)
 
