@@ -6,6 +6,7 @@ seconds of importing torch. Tests of the start itself, of signals and of kills u
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import subprocess
@@ -89,6 +90,8 @@ def warm_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="clearhead-warm-"))
     address = str(folder / "socket")
     server = subprocess.Popen([sys.executable, "-c", SERVER, address], stdout=subprocess.PIPE, text=True)
+    atexit.register(server.communicate)
+    atexit.register(server.kill)  # runs first
     assert server.stdout is not None
     assert server.stdout.readline() == "ready\n", "the server of warm commands did not start"
     client = folder / "clearhead"
@@ -97,7 +100,9 @@ def warm_folder() -> Path:
     return folder
 
 
-def run_command(*arguments: object, text: str | None = None, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def run_command(
+    *arguments: object, text: str | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run `clearhead ARGUMENTS` to its end."""
     command = [str(warm_folder() / "clearhead"), *map(str, arguments)]
     return subprocess.run(command, input=text, capture_output=True, text=True, cwd=cwd, env=dict(os.environ))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,12 +14,9 @@ from clearhead.models import build
 from clearhead.tasks import LanguageModel
 from clearhead.text import train_tokenizer
 from tests.files.hostile import valid
+from tests.warm_command import run_command as run
 
 COMMAND = Path(sys.executable).with_name("clearhead")
-
-
-def run(*args: object, stdin: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([COMMAND, *map(str, args)], input=stdin, capture_output=True, text=True)
 
 
 @pytest.fixture(scope="module")
@@ -39,32 +35,32 @@ def talker(tmp_path_factory):
 
 
 def test_a_line_in_a_line_out(talker):
-    done = run("chat", talker, "--json", "--seed", "1", "--max-new-tokens", "5", stdin="how are you\n\nwhere\n")
+    done = run("chat", talker, "--json", "--seed", "1", "--max-new-tokens", "5", text="how are you\n\nwhere\n")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["turn"] for line in lines] == ["how are you", "where"] and done.returncode == 0
-    again = run("chat", talker, "--json", "--seed", "1", "--max-new-tokens", "5", stdin="how are you\n\nwhere\n")
+    again = run("chat", talker, "--json", "--seed", "1", "--max-new-tokens", "5", text="how are you\n\nwhere\n")
     assert again.stdout == done.stdout
-    other = run("chat", talker, "--json", "--seed", "2", "--max-new-tokens", "5", stdin="how are you\n\nwhere\n")
+    other = run("chat", talker, "--json", "--seed", "2", "--max-new-tokens", "5", text="how are you\n\nwhere\n")
     assert other.stdout != done.stdout
 
 
 def test_what_is_taken_back_is_not_read(talker):
     once = run(
-        "chat", talker, "--seed", "3", "--max-new-tokens", "5", "--temperature", "0", stdin="fine\n/new\nwhere is it\n"
+        "chat", talker, "--seed", "3", "--max-new-tokens", "5", "--temperature", "0", text="fine\n/new\nwhere is it\n"
     )
     alone = run(
-        "chat", talker, "--seed", "3", "--max-new-tokens", "5", "--temperature", "0", stdin="where is it\n/quit\nno\n"
+        "chat", talker, "--seed", "3", "--max-new-tokens", "5", "--temperature", "0", text="where is it\n/quit\nno\n"
     )
     assert once.stdout.splitlines()[-1] == alone.stdout.splitlines()[-1]
 
 
 def test_the_oldest_turns_are_dropped(talker):
     turns = "how are you where is it over there fine thanks\n" * 12
-    done = run("chat", talker, "--json", "--seed", "1", "--max-new-tokens", "8", stdin=turns)
+    done = run("chat", talker, "--json", "--seed", "1", "--max-new-tokens", "8", text=turns)
     counts = [json.loads(line)["dropped_turns"] for line in done.stdout.splitlines()]
     assert len(counts) == 12 and counts == sorted(counts) and counts[-1] > 5
 
 
 def test_a_model_that_does_not_write_is_refused(tmp_path):
-    done = run("chat", valid(tmp_path / "bert"), stdin="hello\n")
+    done = run("chat", valid(tmp_path / "bert"), text="hello\n")
     assert done.returncode == 2 and "does not generate text" in done.stderr

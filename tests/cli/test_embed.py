@@ -13,12 +13,9 @@ import pytest
 from clearhead.pipeline import load
 from tests.cli.typed import refused
 from tests.files.hostile import valid
+from tests.warm_command import run_command as run
 
 COMMAND = str(Path(sys.executable).parent / "clearhead")
-
-
-def run(*args: object, text: str | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([COMMAND, *map(str, args)], input=text, capture_output=True, text=True)
 
 
 @pytest.fixture(scope="module")

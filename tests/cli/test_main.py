@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import resource
 import subprocess
 import sys
-from importlib import import_module
 
 import pytest
 from typer.testing import CliRunner
@@ -31,7 +29,10 @@ def test_help_takes_little_time():
     assert min(cpu_seconds(sys.executable, "-m", "clearhead.cli", "--help") for _ in range(3)) < MAX_CPU_S
 
 
-@pytest.mark.parametrize("args", [[], ["--version"], *([name] for name in HELP)])
+WORDS = [["tokenizer", "train"] if name == "tokenizer" else [name] for name in HELP]
+
+
+@pytest.mark.parametrize("args", [[], ["--version"], *WORDS])
 def test_help_does_not_import_torch(args):
     words = args if args == ["--version"] else [*args, "--help"]
     code = f"""
@@ -47,13 +48,13 @@ finally:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     if args and args != ["--version"]:
-        assert f"Example: clearhead {args[0]}" in " ".join(done.stdout.split())
+        assert f"Example: clearhead {' '.join(args)}" in " ".join(done.stdout.split())
 
 
 def test_every_command_is_listed_with_the_first_line_of_its_help():
     for name, text in HELP.items():
-        command = getattr(import_module(f"clearhead.cli.{name}"), name)
-        assert inspect.cleandoc(command.__doc__).splitlines()[0] == text, name
+        done = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "80"})
+        assert done.stdout.splitlines()[2].strip() == text, name
     listed = " ".join(CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).stdout.split())
     assert all(f"{name} {text}" in listed for name, text in HELP.items())
 

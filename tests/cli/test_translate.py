@@ -16,13 +16,10 @@ import pytest
 from clearhead.pipeline import load
 from tests.cli.typed import refused
 from tests.decode.conftest import corpus, folders  # noqa: F401
+from tests.warm_command import run_command as run
 
 COMMAND = [str(Path(sys.executable).parent / "clearhead")]
 TEXTS = ["the man rides a red bicycle", "", "two children play", "a dog sees a cat"]
-
-
-def run(*args: object, text: str | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COMMAND, *map(str, args)], input=text, capture_output=True, text=True)
 
 
 @pytest.fixture(scope="module")

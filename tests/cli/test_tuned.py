@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
-import sys
 
 import pytest
 from typer.testing import CliRunner
 
 from clearhead.cli import app
 from tests.train.test_tuning import folder, trained  # noqa: F401
+from tests.warm_command import run_command
 
 run = CliRunner()
 
@@ -151,8 +150,7 @@ def test_eval_warns_about_the_training_file(trained, folder, tmp_path):  # noqa:
 
 
 def test_lines_of_text_and_a_question_about_a_whole_file(trained, tmp_path):  # noqa: F811
-    command = [sys.executable, "-m", "clearhead.cli", "predict", str(trained("one")[0].folder / "model")]
-    done = subprocess.run(command, input="the old dog\none red car sees\n", capture_output=True, text=True)
+    done = run_command("predict", trained("one")[0].folder / "model", text="the old dog\none red car sees\n")
     assert done.stdout.split()[::2] == ["animal", "thing"], done.stderr
     (tmp_path / "long.txt").write_text("the old red cow sees one\n")
     found = said("predict", trained("qa")[0].folder / "model", tmp_path / "long.txt", "--question", "which one ?")

@@ -21,6 +21,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from tests.warm_command import warm_folder
+
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.S | re.M)
 SERVER_PORT = "8000"  # the port in the pages; a free one takes its place, so that tests can run side by side
@@ -172,8 +174,11 @@ class PageRunner:
             check_install(command)
             if not self.install:
                 return
+        environment = dict(self.environment)
+        if not self.install:
+            environment["PATH"] = f"{warm_folder()}{os.pathsep}{environment['PATH']}"
         shell = ["bash", "-e", "-o", "pipefail", "-c", command]
-        result = subprocess.run(shell, cwd=self.folder, env=self.environment, capture_output=True, text=True)
+        result = subprocess.run(shell, cwd=self.folder, env=environment, capture_output=True, text=True)
         assert result.returncode == 0, f"{place}: {command}\n{result.stdout[-3000:]}{result.stderr[-3000:]}"
 
     def _run_server(self, block: PageBlock, place: str) -> None:

@@ -66,15 +66,15 @@ def export(
 
 def _lines(result: dict[str, Any]) -> list[str]:
     lines = [f"{result['folder']}: {result['bytes'] / 1e6:,.1f} MB, {result['dtype']}"]
-    if "speed" in result:
+    if "sequences_per_s" in result:
+        speed, original = result["sequences_per_s"], result["original_sequences_per_s"]
         lines += [
-            f"largest difference from the original: {result['alone']:.1e} one text at a time, "
-            f"{result['together']:.1e} in a batch; outputs are up to {result['largest']:.3g}",
-            f"{result['speed']:,.1f} sequences/s; original {result['original']:,.1f}: {_verdict(result)}",
+            f"largest difference from the original: {result['max_diff_single']:.1e} one text at a time, "
+            f"{result['max_diff_batch']:.1e} in a batch; outputs are up to {result['max_abs_output']:.3g}",
+            f"{speed:,.1f} sequences/s; original {original:,.1f}: {_verdict(speed / original)}",
         ]
     return lines
 
 
-def _verdict(result: dict[str, Any]) -> str:
-    ratio = result["speed"] / result["original"]
+def _verdict(ratio: float) -> str:
     return f"{ratio:.2f}x the speed" + ("" if ratio > 1 else ", slower on this machine")
