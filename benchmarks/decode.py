@@ -85,7 +85,7 @@ def tokenizer() -> Tokenizer:
 def clearhead_side(folder: Path, dtype: torch.dtype, texts: list[list[int]]) -> Callable[[int], list[list[int]]]:
     opened = open_folder(folder, dtype=dtype)
     defaults = read_defaults(json.loads(opened.extra_files["generation_config.json"]), opened.hf_config)
-    defaults = replace(defaults, constraints=replace(defaults.constraints, min_new=STEPS))
+    defaults = replace(defaults, constraints=replace(defaults.constraints, min_new_tokens=STEPS))
     writer = TextGenerator(opened.model, tokenizer(), defaults, 512, 512)
 
     @torch.inference_mode()

@@ -275,7 +275,7 @@ with gzip.open(path, "wb", 1) as file:
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 rows = read_rows({{"text": path}})
 assert [row.line for row in rows] == [1, 3], rows.report()
-assert rows.bad[0].line == 2 and rows.bad[0].reason == "longer than 1 MiB"
+assert rows.skipped[0].line == 2 and rows.skipped[0].reason == "longer than 1 MiB"
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

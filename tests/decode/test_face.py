@@ -208,7 +208,7 @@ def test_ctranslate2_writes_the_same(translator, tmp_path, beam):
     named = [translator.tokenizer.tokens(source) for source in sources]
     # a random model hardly ends by itself, and the engines differ in what they do at a limit: the same length for all
     got = engine.translate_batch(named, beam_size=beam, min_decoding_length=10, max_decoding_length=10)
-    rules = replace(writer.defaults.constraints, min_new=10, forced_last=())
+    rules = replace(writer.defaults.constraints, min_new_tokens=10, forced_eos_token_ids=())
     same = TextGenerator(
         writer.model, writer.tokenizer, replace(writer.defaults, constraints=rules), writer.max_positions
     )
