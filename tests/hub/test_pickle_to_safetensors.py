@@ -498,7 +498,7 @@ def test_the_real_command_is_ended_by_a_signal_without_a_trace(here):
     )
     code = f"{heard}; import typer; from clearhead.cli.convert import convert; typer.run(convert)"
     running = subprocess.Popen(
-        [sys.executable, "-c", code, str(old), str(here / "new")],
+        [sys.executable, "-c", code, str(old), "--out", str(here / "new")],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -166,7 +166,7 @@ def test_info(tmp_path):
     done = CliRunner().invoke(app, ["info", str(tmp_path / "net")], env={"COLUMNS": "200"})
     assert done.exit_code == 0, done.output
     assert "RecurrentForConditionalGeneration (recurrent net)" in done.output
-    assert "bidirectional lstm and gru with states of 5 and 8, additive attention fed back" in done.output
+    assert "bidirectional lstm and gru, hidden size 5 and 8, additive attention with input feeding" in done.output
     save_folder(made(CONFIGS["RecurrentForCausalLM"]), tmp_path / "speaker")
     done = CliRunner().invoke(app, ["info", str(tmp_path / "speaker"), "--json"])
     told = json.loads(done.output)

@@ -153,7 +153,7 @@ def test_bad_configurations(change, says):
 def test_heads_that_do_not_divide():
     with pytest.raises(ValueError, match="width 32 is not a multiple of 5 heads"):
         build_encoder(replace(CONFIG, num_heads=5))
-    with pytest.raises(ValueError, match="4 query heads cannot share 3 key heads"):
+    with pytest.raises(ValueError, match="4 query heads are not a multiple of 3 key heads"):
         build_encoder(replace(CONFIG, num_kv_heads=3))
 
 

@@ -34,12 +34,12 @@ def test_minilm_as_sentence_transformers(tmp_path):
 
 
 @minilm
-@pytest.mark.filterwarnings("ignore:.*were cut")
+@pytest.mark.filterwarnings("ignore:.*were truncated")
 def test_alone_in_a_batch_and_in_pieces():
     app = clearhead.load(MINILM)
     together = app.encode(TEXTS)
-    for budget in (1, 7, 64):
-        torch.testing.assert_close(app.encode(TEXTS, batch_tokens=budget), together, atol=1e-5, rtol=0)
+    for batch_tokens in (1, 7, 64):
+        torch.testing.assert_close(app.encode(TEXTS, batch_tokens=batch_tokens), together, atol=1e-5, rtol=0)
     for text, want in zip(TEXTS, together, strict=True):
         torch.testing.assert_close(app.encode(text), want, atol=1e-5, rtol=0)
 
