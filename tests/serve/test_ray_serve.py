@@ -63,7 +63,7 @@ def test_a_service_without_keys_is_not_exposed(folders):
 
 
 def test_a_replica_is_healthy_while_its_engine_answers(folders):
-    replica, hold = _replica(folders, patience=5), threading.Event()
+    replica, hold = _replica(folders, health_timeout_s=5), threading.Event()
     _check(replica)
     model = replica._registry.all()[0]
     blocked = replica._engine.call(model, hold.wait)
