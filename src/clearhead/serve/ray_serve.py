@@ -78,7 +78,7 @@ def run_on_ray(plan: ReplicaConfig, where: RayConfig) -> Generator[RunningServic
     own_key = secrets.token_hex(32)  # with which this process checks that the service is up
     if plan.security.keys:
         keys = {**plan.security.keys, "clearhead serve": SecurityConfig.digest(own_key)}
-        plan = replace(plan, rules=replace(plan.security, keys=keys))
+        plan = replace(plan, security=replace(plan.security, keys=keys))
     for name in ("ray", "grpc_reflection"):  # grpc_reflection is installed with ray[serve] only
         if importlib.util.find_spec(name) is None:
             raise ValueError(f"--on ray needs {name}: pip install 'clearhead[cluster]'")
