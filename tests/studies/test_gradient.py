@@ -70,7 +70,7 @@ def test_the_study_end_to_end(text, tmp_path):
 
 def test_too_little_text_is_told(tmp_path):
     (tmp_path / "short.txt").write_text("".join(f"{n}\n" for n in range(300)))
-    with pytest.raises(ValueError, match="shorter than 108 tokens; give more text"):
+    with pytest.raises(ValueError, match="under 108 tokens; give more text"):
         gradient.measure(StudyCorpus.from_file(tmp_path / "short.txt"), tmp_path / "runs", steps=1, width=8)
 
 

@@ -41,7 +41,7 @@ def test_pooling_and_length(app):
     unit = app.encode(["a b c", "d"], normalize=True)
     torch.testing.assert_close(unit, torch.nn.functional.normalize(raw, dim=1))
     assert not torch.allclose(app.encode(["a b c"], pool="first"), raw[:1])
-    with pytest.raises(ValueError, match="there is no pooling 'median': choose first, last, ends, mean"):
+    with pytest.raises(ValueError, match="there is no pooling 'median': choose first, last, bidirectional_last, mean"):
         app.encode(["a"], pool="median")
 
 
@@ -60,7 +60,7 @@ def test_a_stream_is_read_as_it_comes(app):
             drawn += 1
             yield "a b c d"
 
-    stream = app.encode_batches(endless(), budget=64)
+    stream = app.encode_batches(endless(), batch_tokens=64)
     next(stream)
     tracemalloc.start()
     held = []
