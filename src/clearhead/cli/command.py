@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TextIO, TypeVar
 
 import typer
 
@@ -47,6 +47,22 @@ def ignore_broken_pipe(command: Callable[P, R]) -> Callable[P, R]:
             raise typer.Exit() from None
 
     return run
+
+
+def partial_path(out: Path) -> Path:
+    """Return the name of an output file while it is written."""
+    return out.with_name(out.name + ".partial")
+
+
+@contextmanager
+def open_output(out: Path | None) -> Generator[TextIO]:
+    """Yield standard output, or a file that is `NAME.partial` until it is complete, and stays so after an error."""
+    if out is None:
+        yield sys.stdout
+        return
+    with partial_path(out).open("w", encoding="utf-8", newline="") as target:
+        yield target
+    partial_path(out).replace(out)
 
 
 @contextmanager

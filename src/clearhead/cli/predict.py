@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clearhead.cli.command import LineBatches, ignore_broken_pipe, report_errors
+from clearhead.cli.command import LineBatches, ignore_broken_pipe, open_output, report_errors
 from clearhead.cli.options import ColumnOption, DeviceOption, DtypeOption, TaskModelArgument
 
 if TYPE_CHECKING:
     from clearhead.cli.prediction_output import TaskAnswer
-
-BATCH_ROWS = 256  # predicted before they are written
 
 
 @report_errors
@@ -46,7 +43,7 @@ def predict(
 
     Example: clearhead predict runs/recipe/model new.csv --out predictions.csv
     """
-    from clearhead.cli.prediction_output import is_readable, json_writer, table_writer, write_lines, writing
+    from clearhead.cli.prediction_output import BATCH_ROWS, json_writer, table_writer, write_lines, write_rows
     from clearhead.cli.task_rows import INPUTS, parse_columns, rows_for
     from clearhead.data import columns_of
     from clearhead.data.lines import ends_with
@@ -60,7 +57,7 @@ def predict(
     def answers(batch: list[dict[str, Any]]) -> Iterator[TaskAnswer]:
         return iter(task.answer(pipeline.loaded, [task.input_from(values) for values in batch]))
 
-    with writing(out) as target:
+    with open_output(out) as target:
         if question is not None:
             text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
             write_lines(target, answers([{"question": question, "context": text}]), as_json)
@@ -72,17 +69,8 @@ def predict(
             if id_column is None and ends_with(file, *TABLES, ".json") and "id" in columns_of(file):
                 id_column = "id"
             rows = rows_for(task, pipeline.loaded, file, parse_columns(column), labeled=False, id_column=id_column)
-            fields = INPUTS[task.spec.name]
             delimiter = "," if out is not None and out.suffix.lower() == ".csv" else "\t"
             write = json_writer(target, id_column) if as_json else table_writer(target, task, id_column, delimiter)
-            num_errors, records = 0, enumerate(rows.raw(), 1)
-            while batch := list(islice(records, BATCH_ROWS)):
-                predicted = answers([row.values for _, row in batch if is_readable(row, fields)])
-                for number, row in batch:
-                    answer = next(predicted) if is_readable(row, fields) else None
-                    write(number, row, answer)
-                    num_errors += answer is None
-                target.flush()
-            if num_errors:
+            if num_errors := write_rows(target, rows.raw(), INPUTS[task.spec.name], answers, write):
                 was = "row was" if num_errors == 1 else "rows were"
                 typer.echo(f"{num_errors:,} {was} not predicted: see `error` in the output", err=True)

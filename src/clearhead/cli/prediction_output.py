@@ -4,33 +4,36 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
-from pathlib import Path
+from itertools import islice
 from typing import Any, TextIO
 
 from clearhead.data import Row, SkippedRow
 from clearhead.tasks import Classification, QaResult, TagResult
 
 TaskAnswer = Classification | TagResult | QaResult
+BATCH_ROWS = 256  # predicted before they are written
+Predict = Callable[[list[dict[str, Any]]], Iterator[TaskAnswer]]
 RowWriter = Callable[[int, Row | SkippedRow, TaskAnswer | None], None]
 
 
-@contextmanager
-def writing(out: Path | None) -> Generator[TextIO]:
-    """Yield standard output, or a file that gets its name when it is complete."""
-    if out is None:
-        yield sys.stdout
-        return
-    partial = out.with_name(out.name + ".partial")
-    with partial.open("w", encoding="utf-8", newline="") as target:
-        yield target
-    partial.replace(out)
+def write_rows(
+    target: TextIO, rows: Iterator[Row | SkippedRow], fields: Sequence[str], predict: Predict, write: RowWriter
+) -> int:
+    """Predict all rows that have the input fields, batch by batch, and write every row; return the number of others."""
+    num_errors, records = 0, enumerate(rows, 1)
+    while batch := list(islice(records, BATCH_ROWS)):
+        readable = [_is_readable(row, fields) for _, row in batch]
+        answers = predict([row.values for (_, row), good in zip(batch, readable, strict=True) if good])
+        for (number, row), good in zip(batch, readable, strict=True):
+            write(number, row, next(answers) if good else None)
+        num_errors += readable.count(False)
+        target.flush()
+    return num_errors
 
 
-def is_readable(row: Row | SkippedRow, fields: Sequence[str]) -> bool:
+def _is_readable(row: Row | SkippedRow, fields: Sequence[str]) -> bool:
     """Return whether the row has all input fields; an empty id does not matter."""
     return isinstance(row, Row) or all(str(row.values.get(name, "")).strip() for name in fields)
 

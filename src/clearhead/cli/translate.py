@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from clearhead.cli.command import LineBatches, defer_sigint, ignore_broken_pipe, report_errors
+from clearhead.cli.command import (
+    LineBatches,
+    defer_sigint,
+    ignore_broken_pipe,
+    open_output,
+    partial_path,
+    report_errors,
+)
 from clearhead.cli.options import DeviceOption, DtypeOption, ModelArgument
 
 if TYPE_CHECKING:
@@ -56,12 +62,11 @@ def translate(
     generator = pipeline.generator
     beam_config = pipeline.beam(beam, length_penalty=length_penalty, nbest=nbest, default=5)
     batches = LineBatches(None if str(file) == "-" else file, WINDOW)
-    partial = None if out is None else out.with_name(out.name + ".partial")
     done = tokens = truncated = 0
     begin = time.perf_counter()
     columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
     with ExitStack() as stack:
-        target = sys.stdout if partial is None else stack.enter_context(partial.open("w", encoding="utf-8"))
+        target = stack.enter_context(open_output(out))
         hidden = not console.is_terminal
         progress = stack.enter_context(Progress(*columns, console=console, transient=True, disable=hidden))
         task = progress.add_task("reading", total=batches.size or None)
@@ -84,11 +89,9 @@ def translate(
                     target.flush()
                     done, bytes_done = done + len(batch), batches.read
         except KeyboardInterrupt:
-            place = "" if partial is None else f" in {partial}"
+            place = "" if out is None else f" in {partial_path(out)}"
             console.print(f"[yellow]stopped[/yellow]: {done:,} texts{place}")
             raise typer.Exit(130) from None
-    if partial is not None and out is not None:
-        partial.replace(out)
     seconds = time.perf_counter() - begin
     console.print(f"{done:,} texts in {seconds:.1f} s: {done / seconds:,.1f} texts/s, {tokens / seconds:,.0f} tokens/s")
     if truncated:

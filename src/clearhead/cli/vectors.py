@@ -10,6 +10,8 @@ from typing import IO, Any, Protocol, Self
 import numpy as np
 from torch import Tensor
 
+from clearhead.cli.command import partial_path
+
 HEADER_BYTES = 128  # header of an .npy file; rewritten at the end, when the shape is known
 
 
@@ -96,7 +98,7 @@ class VectorOutput:
 
     def __init__(self, path: Path | None, first: int = 0) -> None:
         self.path = path
-        self.partial = None if path is None else path.with_name(path.name + ".partial")
+        self.partial = None if path is None else partial_path(path)
         if path is None or self.partial is None:
             self._output: VectorWriter = JsonLinesWriter(sys.stdout, first)
         elif path.suffix == ".jsonl":
