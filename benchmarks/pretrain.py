@@ -100,7 +100,7 @@ def our_model(kind: str, words: Tokenizer) -> Any:
     """Return clearhead's model, with the weights of MiniLM or random ones."""
     torch.manual_seed(0)
     if kind == "mlm":
-        return open_folder(MODEL_DIR, head="vocabulary").model
+        return open_folder(MODEL_DIR, head="lm").model
     return build(decoder_only(GPT, words.vocab_size, LENGTH))
 
 

@@ -73,9 +73,7 @@ class Ours:
             n: Ragged.from_lists(rng.integers(V, size=k) for k in lengths[:, i])
             for i, n in enumerate(("source", "target"))
         }
-        model = build(
-            ModelConfig(encoder=STACK, decoder=STACK, head=HeadConfig(kind="vocabulary", width=256, vocab_size=V))
-        )
+        model = build(ModelConfig(encoder=STACK, decoder=STACK, head=HeadConfig(kind="lm", width=256, vocab_size=V)))
         settings = TrainConfig(steps=1, batch_tokens=10**6, dtype=dtype, optimizer=OptimizerConfig(lr=1e-4))
         self.job = TrainingJob(Words(None), model, columns, settings, 0, Path())  # type: ignore[arg-type]
         self.optimizer = make_optimizer(model, settings.optimizer)

@@ -126,5 +126,5 @@ def test_invalid_parameters_are_refused():
             BeamConfig(**wrong)
     with pytest.raises(ValueError, match="a beam of 40 with a vocabulary of 61"):
         ours("gpt2", [[4, 5]], 5, size=40)
-    with pytest.raises(ValueError, match="a budget of 0"):
+    with pytest.raises(ValueError, match="batch_tokens is 0"):
         batches([1], 1, 0)

@@ -24,7 +24,7 @@ def model_of(kind: str) -> Model:
         encoder = RecurrentConfig(vocab_size=61, width=12, hidden_size=10, bidirectional=True)
         decoder = RecurrentConfig(vocab_size=61, width=12, hidden_size=14, num_layers=2, kind="lstm",
                                   attention="additive" if kind == "additive" else "none", input_feeding=kind == "additive")  # fmt: skip
-        head = HeadConfig(kind="vocabulary", width=12, vocab_size=61)
+        head = HeadConfig(kind="lm", width=12, vocab_size=61)
         return build(ModelConfig(encoder=encoder if kind == "additive" else None, decoder=decoder, head=head)).eval()
     return made(kind)[1].model
 

@@ -118,7 +118,7 @@ def test_shards(folder, tmp_path, monkeypatch):
 
 
 def test_tied_weights_are_one(folder, tmp_path):
-    opened = open_folder(folder, head="vocabulary")
+    opened = open_folder(folder, head="lm")
     tokens = opened.model.encoder.embedding.tokens.weight
     assert opened.model.head.output.weight is tokens
     save_folder(opened, tmp_path / "out")
@@ -129,7 +129,7 @@ def test_tied_weights_are_one(folder, tmp_path):
 
 def test_vectors_of_the_vocabulary_that_differ_are_kept_apart(folder, tmp_path):
     """A folder says its weights are tied, and holds two different ones: they are not tied."""
-    save_folder(open_folder(folder, head="vocabulary"), tmp_path / "out")
+    save_folder(open_folder(folder, head="lm"), tmp_path / "out")
     (tmp_path / "out" / "clearhead.json").unlink()
     change_config(tmp_path / "out", clearhead="gone")
     own = torch.randn(31, 16)

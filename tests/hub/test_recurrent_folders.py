@@ -24,7 +24,7 @@ from tests.files.hostile import valid
 ENCODER = RecurrentConfig(kind="lstm", vocab_size=31, width=6, hidden_size=5, num_layers=2, bidirectional=True)
 DECODER = RecurrentConfig(vocab_size=31, width=6, hidden_size=8, attention="additive", input_feeding=True, dropout=0.2)
 SPEAKER = replace(DECODER, attention="none", input_feeding=False)
-WORDS = HeadConfig(kind="vocabulary", width=6, vocab_size=31)
+WORDS = HeadConfig(kind="lm", width=6, vocab_size=31)
 HEARD = {"width": 10, "vocab_size": 31}
 CONFIGS = {
     "RecurrentEncoder": ModelConfig(encoder=ENCODER),
@@ -133,7 +133,7 @@ def test_another_head_on_the_same_body(tmp_path):
 def test_the_head_it_has_already(architecture, tmp_path):
     """Two architectures have a head for words: the folder's own is meant."""
     save_folder(made(CONFIGS[architecture]), tmp_path / "net")
-    opened = open_folder(tmp_path / "net", head="vocabulary")
+    opened = open_folder(tmp_path / "net", head="lm")
     assert opened.architecture == architecture and not opened.missing_keys
 
 
@@ -159,7 +159,7 @@ def test_info(tmp_path):
     save_folder(made(CONFIGS["RecurrentForConditionalGeneration"]), tmp_path / "net")
     found = describe(tmp_path / "net")
     assert found["encoder_layers"] == 2 and found["decoder_layers"] == 1 and found["heads"] == 1
-    assert found["intact"] is True and found["max_len"] is None and found["vocabulary"] == 31
+    assert found["intact"] is True and found["max_len"] is None and found["vocab_size"] == 31
     assert found["parameters"] == sum(
         p.numel() for p in build(CONFIGS["RecurrentForConditionalGeneration"]).parameters()
     )

@@ -86,7 +86,7 @@ def test_sizes_that_cannot_be(changes, words):
 
 def test_heads():
     layout, ids = Layout.from_lengths([3, 5]), torch.randint(40, (8,))
-    for kind, shape in (("vocabulary", (8, 40)), ("sequence", (2, 3)), ("token", (8, 3)), ("pooler", (2, 16))):
+    for kind, shape in (("lm", (8, 40)), ("sequence", (2, 3)), ("token", (8, 3)), ("pooler", (2, 16))):
         labels = ("a", "b", "c") if kind in ("sequence", "token") else ()
         head = HeadConfig(kind=kind, width=16, vocab_size=40, labels=labels)
         model = build(ModelConfig(encoder=CONFIG, head=head))

@@ -37,7 +37,7 @@ def translator(kind="gru", attention="additive", feed=False, layers=1, *, both=T
     decoder = replace(
         DECODER, kind=kind, num_layers=layers, attention=attention, input_feeding=feed, hidden_size=hidden
     )
-    head = HeadConfig(kind="vocabulary", width=6, vocab_size=20)
+    head = HeadConfig(kind="lm", width=6, vocab_size=20)
     model = build(ModelConfig(encoder=encoder, decoder=decoder, head=head)).to(dtype).eval()
     with torch.no_grad():
         for parameter in model.parameters():
@@ -74,7 +74,7 @@ def test_roles():
     assert build(ModelConfig(encoder=ENCODER, head=sequence))(ids, layout).shape == (2, 3)
     token = HeadConfig(kind="token", width=10, labels=("a", "b"))
     assert build(ModelConfig(encoder=ENCODER, head=token))(ids, layout).shape == (8, 2)
-    words = HeadConfig(kind="vocabulary", width=6, vocab_size=20)
+    words = HeadConfig(kind="lm", width=6, vocab_size=20)
     assert build(ModelConfig(decoder=DECODER, head=words))(ids, layout).shape == (8, 20)
     assert translator(dtype=torch.float32)(ids, layout, target, target_layout).shape == (6, 20)
     assert build(ModelConfig(encoder=ENCODER)).hidden_states(ids, layout).shape == (8, 10)

@@ -79,7 +79,7 @@ class Both:
             want = [real(torch.stack([out.start_logits, out.end_logits], -1))]
         elif kind == "discriminator":
             want = [real(out.logits).unsqueeze(-1)]
-        elif kind in ("sequence", "next"):
+        elif kind in ("sequence", "nsp"):
             want = [out.logits]
         else:
             want = [real(out.logits)]

@@ -12,7 +12,7 @@ from clearhead.studies.gradient import GradientFlow, GradientResult, norms
 from clearhead.tasks import Batch
 
 REACH, LENGTH, COUNT = 4, 6, 3
-HEAD = HeadConfig(kind="vocabulary", width=8, vocab_size=11)
+HEAD = HeadConfig(kind="lm", width=8, vocab_size=11)
 STACKS = {
     "gru": RecurrentConfig(kind="gru", vocab_size=11, width=8, hidden_size=8, dropout=0.3),
     "transformer": TransformerConfig(vocab_size=11, width=8, num_layers=2, num_heads=2, ffn_dim=16, dropout=0.3),

@@ -125,7 +125,7 @@ def test_both_folders_open_again(made, corpus, tmp_path):  # noqa: F811
     save_folder(done, tmp_path / "model")
     save_folder(done.companions["generator"], tmp_path / "generator")
     again = open_folder(tmp_path / "generator")
-    assert not again.missing_keys and again.config.head.kind == "vocabulary"
+    assert not again.missing_keys and again.config.head.kind == "lm"
     again = open_folder(tmp_path / "model", head="discriminator")
     assert not again.missing_keys
 

@@ -21,7 +21,7 @@ def test_labels_come_from_the_model_s_tokenizer(minilm):
     longest = max(scene.inputs, key=lambda each: len(each.axes[0].names))
     assert longest.axes[0].names.words[9] == "it"
     assert longest.axes[0].names.special[0] and longest.label.startswith("the animal did")
-    record = longest.layer("encoder.3").record
+    record = longest.layer("encoder.3").attention
     assert int(record.head(1)[9].argmax()) == 2
 
 
@@ -69,7 +69,7 @@ def test_a_decoder_while_it_generates():
     with torch.no_grad(), clearhead.look(model) as captured:
         model.generate(torch.tensor([[1, 2, 3]]), max_new_tokens=4, do_sample=False, pad_token_id=0)
     scene = captured.scene([str(i) for i in range(6)])
-    record = scene.inputs[0].layers[0].record
+    record = scene.inputs[0].layers[0].attention
     assert record.shape == (6, 6)
     head = record.head(2)
     torch.testing.assert_close(head.sum(1), torch.ones(6))

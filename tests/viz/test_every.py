@@ -54,9 +54,9 @@ def test_page_shows_exact_weights(tab, corpus, kind, tmp_path):  # noqa: F811
     tab.set_viewport_size({"width": 1200, "height": 2000})  # all words in sight
     tab.goto(show(scene, tmp_path / "page.html") + f"#lines.0.{last}.0")
     tab.wait_for_selector(".lines .word")
-    view = layer.record.view
-    want = reference.rows(view.inputs, layer.record.sequence, 0, slice(None)).double()
-    assert want.shape == layer.record.shape
+    view = layer.attention.view
+    want = reference.rows(view.inputs, layer.attention.sequence, 0, slice(None)).double()
+    assert want.shape == layer.attention.shape
     if translates:
         assert given.label.startswith("the old man")
     for query in range(0, len(want), 3):

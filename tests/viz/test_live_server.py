@@ -41,7 +41,7 @@ WHERE = {"sequence": 0, "map": "decoder.0", "head": 0}
 
 def test_tiles_are_the_weights():
     scene = long_scene(1300)
-    record = scene.inputs[0].layers[0].record
+    record = scene.inputs[0].layers[0].attention
     whole = record.head(0)
     with client_of(application(scene)) as client:
         for row, column in ((0, 0), (1, 2), (5, 5)):
@@ -56,7 +56,7 @@ def test_tiles_are_the_weights():
 def test_levels_are_pooled(pool):
     scene = long_scene(2048)
     store = TileStore(scene)
-    whole = scene.inputs[0].layers[0].record.head(0)
+    whole = scene.inputs[0].layers[0].attention.head(0)
     kind = torch.nn.functional.max_pool2d if pool == "max" else torch.nn.functional.avg_pool2d
     assert top_level((2048, 2048)) == 2
     for level in (1, 2, 3):
@@ -125,7 +125,7 @@ def test_ablating_a_head(tab, served):
 def test_long_map_zooms_to_single_tokens(tab):
     scene = long_scene(3000)
     server = LiveServer(scene)
-    want = scene.inputs[0].layers[0].record.head(0)
+    want = scene.inputs[0].layers[0].attention.head(0)
     try:
         tab.goto(server.address + "#matrix.0.0.0")
         tab.wait_for_selector(".matrix canvas")

@@ -27,7 +27,7 @@ def opened(tab, animals, tmp_path):
 
 def exact(scene, layer, head, sequence=0):
     """Return the weights of the reference kernel."""
-    record = scene.inputs[sequence].layer(layer).record
+    record = scene.inputs[sequence].layer(layer).attention
     return reference.rows(record.view.inputs, record.sequence, head, slice(None)).double()
 
 
@@ -59,7 +59,7 @@ def test_the_numbers_of_the_steps_are_those_of_the_reference(opened, animals):
         "rows => rows.map(r => [...r.querySelectorAll('[data-value]')].map(c => +c.dataset.value))",
     )
     found = torch.tensor(rows, dtype=torch.float64)  # q·k, divided, weight
-    q, k, _, scale = animals.inputs[0].layer(5).record.vectors(1)
+    q, k, _, scale = animals.inputs[0].layer(5).attention.vectors(1)
     want = k.double() @ q[3].double()
     assert (found[:, 0] - want).abs().max() < 1e-6 * want.abs().max()
     assert (found[:, 1] - want * scale).abs().max() < 1e-6 * want.abs().max()
@@ -110,7 +110,7 @@ def test_value_weighted(opened, animals):
     opened.wait_for_function("document.querySelector('.notes').textContent.includes('no longer sum to 1')")
     opened.hover(".from .word >> nth=9")
     shown = opened.eval_on_selector_all(".to .word", "words => words.map(w => Number(w.dataset.weight))")
-    want = exact(animals, 3, 1)[9] * animals.inputs[0].layer(3).record.norms(1).double()
+    want = exact(animals, 3, 1)[9] * animals.inputs[0].layer(3).attention.norms(1).double()
     assert (torch.tensor(shown, dtype=torch.float64) - want).abs().max() < 1e-6 * want.max() + 1e-7
 
 

@@ -87,7 +87,7 @@ def top_words(loaded: LoadedModel, error: PredictionError) -> list[tuple[str, fl
     text, *pair = error.texts
     scene = record_scene(loaded, [text], pair or None, answers=False)
     scene_input = scene.inputs[0]
-    source, labels = scene_input.layers[-1].record, scene_input.axes[0].names
+    source, labels = scene_input.layers[-1].attention, scene_input.axes[0].names
     row = 0
     if error.offset is not None:
         tokens = loaded.require_tokenizer(text, max_len=loaded.max_len)

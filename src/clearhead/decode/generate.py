@@ -10,7 +10,7 @@ from clearhead.attention.capture.look import no_capture
 from clearhead.decode.beam import BeamConfig, BeamHypothesis
 from clearhead.decode.continuous import decode_steps
 from clearhead.decode.detokenizer import StreamDetokenizer
-from clearhead.decode.generator import BUDGET, TextGenerator, batches
+from clearhead.decode.generator import BATCH_TOKENS, TextGenerator, batches
 from clearhead.decode.results import Generation, StreamChunk
 from clearhead.decode.sampler import SamplingParams
 from clearhead.decode.state import initial_state
@@ -48,13 +48,13 @@ def generate(
     *,
     max_new_tokens: int | None = None,
     beam: BeamConfig | None = None,
-    budget: int = BUDGET,
+    batch_tokens: int = BATCH_TOKENS,
 ) -> list[Generation]:
     """Return the generation after each prompt, in order; a beam larger than 1 uses beam search without sampling."""
     rows = prompt_rows(generator, prompts)
     limits = [generator.token_budget(len(row), max_new_tokens, FALLBACK) for row in rows]
     results: list[Generation | None] = [None] * len(prompts)
-    for batch in batches([len(row) for row in rows], 1 if beam is None else beam.size, budget):
+    for batch in batches([len(row) for row in rows], 1 if beam is None else beam.size, batch_tokens):
         if beam is not None and beam.size > 1:
             best = _search(generator, [rows[i] for i in batch], beam, [limits[i] for i in batch])
             for i, hypothesis in zip(batch, best, strict=True):

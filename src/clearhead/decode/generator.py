@@ -22,22 +22,22 @@ from clearhead.models.model import Model
 from clearhead.text import Tokenizer
 
 WINDOW = 2048  # texts sorted by length together
-BUDGET = 4096  # source or prompt tokens per batch
+BATCH_TOKENS = 4096  # source or prompt tokens per batch
 MAX_HYPOTHESES = 512  # per batch
 
 
-def batches(sizes: Sequence[int], beam: int, budget: int = BUDGET) -> list[list[int]]:
+def batches(sizes: Sequence[int], beam: int, batch_tokens: int = BATCH_TOKENS) -> list[list[int]]:
     """Return the indices of the texts of each batch, longest first, so that peak memory is reached at once.
 
     Texts of similar length share a batch, so that little is padded and few wait for the longest.
     """
-    if budget < 1:
-        raise ValueError(f"a budget of {budget} tokens: give at least 1")
+    if batch_tokens < 1:
+        raise ValueError(f"batch_tokens is {batch_tokens}: give at least 1")
     limit = max(1, MAX_HYPOTHESES // beam)
     out: list[list[int]] = []
     total = 0
     for i in sorted(range(len(sizes)), key=lambda i: (-sizes[i], i)):
-        if not out or len(out[-1]) >= limit or total + sizes[i] > budget:
+        if not out or len(out[-1]) >= limit or total + sizes[i] > batch_tokens:
             out.append([])
             total = 0
         out[-1].append(i)

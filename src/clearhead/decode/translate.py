@@ -7,7 +7,7 @@ from torch import Tensor
 
 from clearhead.attention.capture.look import look, no_capture
 from clearhead.decode.beam import BeamConfig, BeamHypothesis
-from clearhead.decode.generator import BUDGET, WINDOW, TextGenerator, batches
+from clearhead.decode.generator import BATCH_TOKENS, WINDOW, TextGenerator, batches
 from clearhead.decode.results import Hypothesis, Translation
 from clearhead.text import Truncation
 
@@ -21,7 +21,7 @@ def translate(
     *,
     max_new_tokens: int | None = None,
     align: bool = False,
-    budget: int = BUDGET,
+    batch_tokens: int = BATCH_TOKENS,
 ) -> Iterator[tuple[list[tuple[int, Translation]], list[Truncation]]]:
     """Yield batches of translations with the index of their text, as they finish, and the truncated texts.
 
@@ -40,7 +40,7 @@ def translate(
         filled = [i for i, text in enumerate(block) if text.strip()]
         if blank:
             yield [(begin + i, Translation((), (Hypothesis("", (), (), 0.0, True),))) for i in blank], []
-        for batch in batches([len(rows[i]) for i in filled], beam.size, budget):
+        for batch in batches([len(rows[i]) for i in filled], beam.size, batch_tokens):
             numbers = [filled[i] for i in batch]
             sources = [rows[i] for i in numbers]
             with torch.inference_mode(), no_capture():

@@ -17,7 +17,7 @@ from clearhead.models.transformer import TransformerConfig
 
 # Outputs per token; all others are per text.
 TOKEN_OUTPUTS = ("last_hidden_state", "prediction_logits", "start_logits", "end_logits")
-_TEXT_HEADS = ("sequence", "next")
+_TEXT_HEADS = ("sequence", "nsp")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -64,7 +64,7 @@ def _transformer(stack: TransformerConfig) -> dict[str, Any]:
     return {
         "heads": stack.num_heads,
         "kv_heads": stack.num_kv_heads or stack.num_heads,
-        "vocabulary": None if stack.patches is not None else stack.vocab_size,
+        "vocab_size": None if stack.patches is not None else stack.vocab_size,
         "recurrent": None,
     }
 
@@ -75,7 +75,7 @@ def _recurrent(config: ModelConfig) -> dict[str, Any]:
     return {
         "heads": heads,
         "kv_heads": heads,
-        "vocabulary": stacks[-1].vocab_size,
+        "vocab_size": stacks[-1].vocab_size,
         "recurrent": {
             "kind": " and ".join(dict.fromkeys(stack.kind for stack in stacks)),
             "hidden_size": [stack.hidden_size for stack in stacks],

@@ -20,7 +20,7 @@ from clearhead.models.model import Model
 
 MODULES = ("query", "key", "value", "output", "up", "down", "gate")
 LORA_INFIX = ".parametrizations.weight.0."  # in the names of the adapter's parameters
-PEFT_TASKS = {"sequence": "SEQ_CLS", "token": "TOKEN_CLS", "span": "QUESTION_ANS", "vocabulary": "CAUSAL_LM"}
+PEFT_TASKS = {"sequence": "SEQ_CLS", "token": "TOKEN_CLS", "span": "QUESTION_ANS", "lm": "CAUSAL_LM"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -222,7 +222,7 @@ class Family:
             if isinstance(key, (ConfigKey, DerivedKey)) and key.of(out) != getattr(config.head, name):
                 out.update(key.to(getattr(config.head, name), out))
         kind, head = (None, None) if config.head is None else (config.head.kind, config.head)
-        if head is not None and kind in ("vocabulary", "pretraining"):
+        if head is not None and kind in ("lm", "pretraining"):
             if self._head(self.head(architecture), out, config.stack, None) != head:
                 out["tie_word_embeddings"] = head.tied
         elif head is not None and kind in ("sequence", "token") and read_labels(out) != head.labels:
@@ -254,7 +254,7 @@ class Family:
         """Returns the Hugging Face name of the LM head's own weight, which a tied model does not need."""
         lines = self.head(architecture).weights.items()
         names = {"output": ".weight", "output.weight": "", "words.output.weight": ""}
-        has_lm_head = self.head(architecture).kind in ("vocabulary", "pretraining")
+        has_lm_head = self.head(architecture).kind in ("lm", "pretraining")
         return next((t + names[o] for t, o in lines if has_lm_head and isinstance(o, str) and o in names), None)
 
     def _settings(self, raw: Raw, stack: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from clearhead.attention import Layout, attend
 from clearhead.layers import ACTIVATIONS, POOLINGS, make_norm
 
-HeadKind = Literal["pooler", "vocabulary", "sequence", "token", "span", "next", "pretraining", "discriminator"]
+HeadKind = Literal["pooler", "lm", "sequence", "token", "span", "nsp", "pretraining", "discriminator"]
 
 ATTENTION = "attention"  # the pooling with a learned query
 POOLS = (*POOLINGS, ATTENTION)
@@ -138,11 +138,11 @@ class PretrainingHead(nn.Module):
 HEAD_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {**ACTIVATIONS, "tanh": torch.tanh}
 
 HEADS: dict[HeadKind, Callable[[HeadConfig, nn.Embedding], nn.Module]] = {
-    "vocabulary": LMHead,
+    "lm": LMHead,
     "pretraining": PretrainingHead,
     "pooler": lambda config, tokens: SequenceHead(config),
     "sequence": lambda config, tokens: SequenceHead(config),
-    "next": lambda config, tokens: SequenceHead(config),
+    "nsp": lambda config, tokens: SequenceHead(config),
     "token": lambda config, tokens: TokenHead(config),
     "span": lambda config, tokens: TokenHead(config),
     "discriminator": lambda config, tokens: TokenHead(config),

@@ -22,6 +22,7 @@ from clearhead.attention import (
 )
 from clearhead.attention.capture.look import no_capture
 from clearhead.attention.hooks import is_observed, may_replace_output
+from clearhead.attention.kernels.cached_step import attend_scored
 from clearhead.layers import POOLINGS, Embedding
 from clearhead.layers.dropout import Dropout
 from clearhead.layers.recurrent import NETS, CellKind, PackedOrder, Recurrent, States, reorder
@@ -309,8 +310,7 @@ class CrossAttention(nn.Module):
             if len(q) < len(cached[0]):
                 cached[:] = [x[: len(q)] for x in cached]
             k, v, additive_mask = cached
-            weights = torch.softmax(self.core.score.pair(q.unsqueeze(2), k) + additive_mask, dim=-1)  # (R, 1, 1, S)
-            return (weights.to(v.dtype) @ v).flatten(1)
+            return attend_scored(self.core.score, q, k, v, additive_mask)
 
         return read
 

@@ -57,7 +57,7 @@ class AttentionPages:
             {
                 "name": layer.name,
                 "kind": layer.kind,
-                "heads": layer.record.num_heads,
+                "heads": layer.attention.num_heads,
                 "queries": list(sequence.axes[layer.queries].names.words),
                 "keys": list(sequence.axes[layer.keys].names.words),
             }
@@ -86,7 +86,7 @@ def _weights(scene: Scene, layer_name: str, head: int | None) -> list[Any]:
     if layer is None:
         names = ", ".join(each.name for each in layers)
         raise bad_request(f"no layer is named {layer_name!r}; layers: {names}", "layer")
-    record = layer.record
+    record = layer.attention
     if head is not None and head >= record.num_heads:
         raise bad_request(f"head {head} does not exist: give 0 to {record.num_heads - 1}", "head")
     heads = range(record.num_heads) if head is None else [head]

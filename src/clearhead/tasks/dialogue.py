@@ -119,5 +119,5 @@ class Dialogue(TextTask):
         """Add the chat template for `transformers` to the tokenizer."""
         if isinstance(self.inner, Translate):
             return loaded, {}
-        tokenizer = loaded.require_tokenizer.info(chat_template=CHAT_TEMPLATE)
+        tokenizer = loaded.require_tokenizer.with_config(chat_template=CHAT_TEMPLATE)
         return replace(loaded, tokenizer=tokenizer), {}

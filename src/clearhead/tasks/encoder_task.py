@@ -19,7 +19,7 @@ from clearhead.tasks.model_presets import encoder_only
 from clearhead.tasks.task import Batch, SaveFormat, TaskConfig, TaskData
 from clearhead.text import Tokenizer
 
-BUDGET = 8192  # tokens per inference batch
+BATCH_TOKENS = 8192  # tokens per inference batch
 
 
 class EncoderTask(ABC):
@@ -71,7 +71,7 @@ def head_labels(loaded: LoadedModel, kind: HeadKind, does: str, task: str) -> tu
 def batches_in_order(task: TaskData, model: nn.Module, columns: Columns) -> Iterator[tuple[Integers, Batch]]:
     """Yield all examples in batches of a token budget, in order, on the model's device."""
     lengths = task.lengths(columns)
-    batches = TokenBudgetBatches(lengths, max(BUDGET, int(lengths.max(initial=0))), shuffled=False)
+    batches = TokenBudgetBatches(lengths, max(BATCH_TOKENS, int(lengths.max(initial=0))), shuffled=False)
     device = next(iter(model.parameters())).device
     for i in range(len(batches)):
         examples = batches.batch(0, i)

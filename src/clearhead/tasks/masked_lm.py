@@ -36,7 +36,9 @@ class MaskedLM(TextTask):
 
     always: ClassVar[bool] = False  # replace every chosen token by the mask
     spec: ClassVar[TaskSpec] = TaskSpec(
-        name="masked_lm", column_sets=(("text",), ("shards",)), metrics=("loss", "words", "accuracy", "pairs")
+        name="masked_lm",
+        column_sets=(("text",), ("shards",)),
+        metrics=("loss", "mlm_loss", "accuracy", "pair_accuracy"),
     )
 
     @classmethod
@@ -52,7 +54,7 @@ class MaskedLM(TextTask):
     @property
     def head(self) -> tuple[HeadKind, tuple[str, ...]]:
         """Scores over the vocabulary, and with pairs whether they belong together."""
-        return ("vocabulary" if self.settings.pairs == "none" else "pretraining"), ()
+        return ("lm" if self.settings.pairs == "none" else "pretraining"), ()
 
     @cached_property
     def passages(self) -> PretrainingExamples:
@@ -112,9 +114,9 @@ class MaskedLM(TextTask):
         measured = {"accuracy": (100.0 * correct, count)}
         if pair_scores is not None:
             assert batch.example_ids is not None
-            measured["words"] = float(token_loss), count
+            measured["mlm_loss"] = float(token_loss), count
             correct = float((pair_scores.argmax(1) == batch.example_ids).sum())
-            measured["pairs"] = 100.0 * correct, float(len(batch.example_ids))
+            measured["pair_accuracy"] = 100.0 * correct, float(len(batch.example_ids))
         return loss, measured
 
     def _losses(self, model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:

@@ -46,7 +46,7 @@ def encoder_decoder(settings: Mapping[str, Any], vocab_size: int, max_len: int) 
         decoder = replace(both, bidirectional=False)
     else:
         encoder = decoder = _transformer(settings, {**MARIAN, "vocab_size": vocab_size, "max_len": max_len})
-    head = HeadConfig(kind="vocabulary", width=decoder.width, vocab_size=vocab_size)
+    head = HeadConfig(kind="lm", width=decoder.width, vocab_size=vocab_size)
     return ModelConfig(encoder=encoder, decoder=decoder, head=head)
 
 
@@ -100,7 +100,7 @@ def generator_config(config: ModelConfig) -> ModelConfig:
         embedding_width=None if table == width else table,
     )  # fmt: skip
     family = FAMILIES["electra"]
-    words = family.architecture({}, "vocabulary")
+    words = family.architecture({}, "lm")
     return replace(family.read(family.write(ModelConfig(encoder=small), family.architecture({})), words), encoder=small)
 
 
@@ -125,7 +125,7 @@ def decoder_only(settings: Mapping[str, Any], vocab_size: int, max_len: int) -> 
         stack = _transformer(settings, {**GPT2, "vocab_size": vocab_size, "max_len": max_len})
         if stack.embedding_dropout is None:  # GPT-2's config.json has its own value
             stack = replace(stack, embedding_dropout=stack.dropout)
-    head = HeadConfig(kind="vocabulary", width=stack.width, vocab_size=vocab_size, bias=False)
+    head = HeadConfig(kind="lm", width=stack.width, vocab_size=vocab_size, bias=False)
     return ModelConfig(decoder=stack, head=head)
 
 

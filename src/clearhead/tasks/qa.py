@@ -20,7 +20,7 @@ from clearhead.models.heads import HeadKind
 from clearhead.models.model import Model
 from clearhead.tasks import metrics
 from clearhead.tasks.embed import batches
-from clearhead.tasks.encoder_task import BUDGET, EncoderTask, head_labels
+from clearhead.tasks.encoder_task import BATCH_TOKENS, EncoderTask, head_labels
 from clearhead.tasks.task import Batch, Skipped, TaskConfig, TaskSpec
 from clearhead.tasks.windows import WindowTokenizer, collate_windows, concat_columns, windows
 from clearhead.text import TokenBatch, Tokenizer
@@ -158,7 +158,7 @@ class QuestionAnswering(EncoderTask):
         candidates: list[list[AnswerSpan]] = [[] for _ in inputs]
         no_answer = [float("inf")] * len(inputs)
         first = 0
-        for count in batches(tokens.layout.host_lengths, BUDGET):
+        for count in batches(tokens.layout.host_lengths, BATCH_TOKENS):
             for i, scores in enumerate(self._scores(model, tokens, first, count), first):
                 source = int(tokens.sources[i])
                 no_answer[source] = min(no_answer[source], float(scores[0].sum()))

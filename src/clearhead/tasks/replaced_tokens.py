@@ -35,7 +35,7 @@ class ReplacedTokens(MaskedLM):
     spec: ClassVar[TaskSpec] = TaskSpec(
         name="replaced_tokens",
         column_sets=MaskedLM.spec.column_sets,
-        metrics=("loss", "found", "precision", "recall", "words", "accuracy"),
+        metrics=("loss", "discriminator_loss", "precision", "recall", "generator_loss", "accuracy"),
     )
 
     @classmethod
@@ -76,9 +76,9 @@ class ReplacedTokens(MaskedLM):
         masked, predicted = batch.labels.shape[1], scores > 0
         detected = 100.0 * float((predicted & replaced).sum())
         return generator_loss + WEIGHT * own_loss * masked, {
-            "words": (float(generator_loss), masked),
+            "generator_loss": (float(generator_loss), masked),
             "accuracy": (100.0 * float(correct), masked),
-            "found": (float(own_loss) * len(scores), len(scores)),
+            "discriminator_loss": (float(own_loss) * len(scores), len(scores)),
             "precision": (detected, float(predicted.sum())),
             "recall": (detected, float(replaced.sum())),
         }
@@ -116,7 +116,7 @@ class ReplacedTokens(MaskedLM):
         assert generator is not None and config.generator is not None
         model = copy(loaded.model)  # shares the weights; the joint model keeps its generator
         model._modules = {**model._modules, "generator": None}
-        architecture = loaded.family.architecture({}, "vocabulary")
+        architecture = loaded.family.architecture({}, "lm")
         hf_config = loaded.family.write(config.generator, architecture)
         companion = replace(
             loaded, model=generator, config=config.generator, architecture=architecture, hf_config=hf_config

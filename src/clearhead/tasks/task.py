@@ -174,7 +174,7 @@ class TextTask:
 
     @property
     def head(self) -> tuple[HeadKind, tuple[str, ...]]:
-        return "vocabulary", ()
+        return "lm", ()
 
     def score(self, loaded: LoadedModel, rows: Rows, beam: int = 1) -> dict[str, float]:
         return {}

@@ -63,7 +63,7 @@ class Tokenizer:
         content, config = read_tokenizer_files(Path(folder))
         return Tokenizer(content, config, Path(folder) / "tokenizer.json")
 
-    def info(self, **settings: Any) -> Tokenizer:
+    def with_config(self, **settings: Any) -> Tokenizer:
         """Returns the tokenizer with these settings added to its tokenizer_config.json."""
         return Tokenizer(self._content, {**self.config, **settings})
 

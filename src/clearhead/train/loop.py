@@ -26,7 +26,7 @@ from clearhead.train.recipe import TrainConfig
 from clearhead.train.signals import Interrupted, SignalGuard, Stopped
 from clearhead.train.tracking import MetricLogger, ProgressBar, Tracker
 
-LOWER_IS_BETTER = ("loss", "words", "perplexity", "rmse")  # metrics; of all others higher is better
+LOWER_IS_BETTER = ("loss", "perplexity", "rmse")  # endings of metric names; of all others higher is better
 
 Evaluate = Callable[[nn.Module, int], dict[str, float]]
 """Returns the metrics of a model after a step; "loss" is one of them."""
@@ -192,7 +192,7 @@ def _update_best(progress: Progress, metrics: dict[str, float], settings: TrainC
     if settings.metric not in metrics:
         raise ValueError(f"train.metric is {settings.metric!r}: the metrics of this task are {', '.join(metrics)}")
     value = metrics[settings.metric]
-    sign = -1 if settings.metric in LOWER_IS_BETTER else 1
+    sign = -1 if settings.metric.endswith(LOWER_IS_BETTER) else 1
     better = progress.best is None or sign * value > sign * progress.best
     progress = replace(progress, evaluated=progress.step)
     if better and math.isfinite(value):

@@ -34,7 +34,7 @@ def draw_alignment(
     The default layer is the last cross-attention of an encoder-decoder, otherwise the last layer.
     """
     chosen = _layer(given, layer)
-    weights = chosen.record.head(head) if head is not None else _mean(chosen)
+    weights = chosen.attention.head(head) if head is not None else _mean(chosen)
     _check_length(weights)
     which = "mean of all heads" if head is None else f"head {head}"
     queries, keys = (given.axes[i].names.words for i in (chosen.queries, chosen.keys))
@@ -44,7 +44,7 @@ def draw_alignment(
 def draw_heads(given: SceneInput, layer: str | int | None = None, *, theme: Theme = LIGHT) -> Figure:
     """Draw all heads of one layer side by side."""
     chosen = _layer(given, layer)
-    heads = chosen.record.num_heads
+    heads = chosen.attention.num_heads
     columns = min(heads, 4)
     rows = -(-heads // columns)
     queries, keys = (given.axes[i].names.words for i in (chosen.queries, chosen.keys))
@@ -70,12 +70,12 @@ def draw_heads(given: SceneInput, layer: str | int | None = None, *, theme: Them
 def draw_model(given: SceneInput, *, theme: Theme = LIGHT) -> Figure:
     """Draw every head of the model: a row per layer, a square per head."""
     layers = given.layers
-    columns = max(layer.record.num_heads for layer in layers)
+    columns = max(layer.attention.num_heads for layer in layers)
     with new_figure(0.72 * columns + 1.3, 0.74 * len(layers) + 0.8, f"all heads: {_short(given)}", theme) as figure:
         grid = figure.subplots(len(layers), columns, squeeze=False)
         for row, layer in zip(grid, layers, strict=True):
             for head, axes in enumerate(row):
-                if head >= layer.record.num_heads:
+                if head >= layer.attention.num_heads:
                     axes.axis("off")
                     continue
                 _draw_weights(axes, _downsample(layer, head, 48), theme)
@@ -95,7 +95,7 @@ def draw_word(
     chosen = _layer(given, layer)
     queries, keys = (given.axes[i].names.words for i in (chosen.queries, chosen.keys))
     row = _find(word, queries)
-    weights = (chosen.record.head(head) if head is not None else _mean(chosen))[row]
+    weights = (chosen.attention.head(head) if head is not None else _mean(chosen))[row]
     colormap = colormaps[theme.colormap]
     lines = _lines(keys)
     peak = float(weights.max()) or 1.0
@@ -127,7 +127,7 @@ def draw_head_stats(given: SceneInput, *, theme: Theme = LIGHT) -> Figure:
     with new_figure(6.4, 4.6, f"all heads: {_short(given)}", theme) as figure:
         axes = figure.add_subplot()
         for number, layer in enumerate(given.layers):
-            stats = layer.record.head_stats()
+            stats = layer.attention.head_stats()
             if stats is None:
                 raise ValueError(f"{layer.name} has no head statistics: they need attention captured with `look`")
             color, marker = COLORS[number % len(COLORS)], MARKERS[number // len(COLORS) % len(MARKERS)]
@@ -150,7 +150,7 @@ def rollout(given: SceneInput) -> Tensor:
     layers = [layer for layer in given.layers if layer.kind == "self" and layer.queries == 0]
     if not layers:
         raise ValueError("rollout needs self-attention layers in the first stack, and this input has none")
-    flow = torch.eye(layers[0].record.shape[0])
+    flow = torch.eye(layers[0].attention.shape[0])
     for layer in layers:
         flow = 0.5 * flow + 0.5 * _mean(layer) @ flow
     return flow
@@ -260,15 +260,15 @@ def _layer(given: SceneInput, name: str | int | None) -> SceneLayer:
 
 
 def _mean(layer: SceneLayer) -> Tensor:
-    total = layer.record.head(0)
-    for head in range(1, layer.record.num_heads):
-        total = total + layer.record.head(head)
-    return total / layer.record.num_heads
+    total = layer.attention.head(0)
+    for head in range(1, layer.attention.num_heads):
+        total = total + layer.attention.head(head)
+    return total / layer.attention.num_heads
 
 
 def _downsample(layer: SceneLayer, head: int, max_cells: int = 160) -> Tensor:
-    T, S = layer.record.shape
-    return layer.record.tile(head, slice(0, T), slice(0, S), (max_cells, max_cells), "max")
+    T, S = layer.attention.shape
+    return layer.attention.tile(head, slice(0, T), slice(0, S), (max_cells, max_cells), "max")
 
 
 def _draw_weights(axes: Axes, weights: Tensor, theme: Theme) -> None:

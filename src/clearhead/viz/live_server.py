@@ -45,7 +45,7 @@ class TileStore:
     def record(self, sequence: int, name: str) -> AttentionSource:
         if not 0 <= sequence < len(self.scene.inputs):
             raise LookupError(f"there is no input {sequence}: choose 0 to {len(self.scene.inputs) - 1}")
-        return self.scene.inputs[sequence].layer(name).record
+        return self.scene.inputs[sequence].layer(name).attention
 
     def weights(self, sequence: int, name: str, head: int) -> Tensor:
         record = self.record(sequence, name)

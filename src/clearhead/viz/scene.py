@@ -47,7 +47,7 @@ class SceneLayer:
     kind: Literal["self", "cross"]
     queries: int  # index of the query axis
     keys: int  # index of the key axis
-    record: AttentionSource
+    attention: AttentionSource
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,9 @@ class SceneInput:
     def __post_init__(self) -> None:
         for layer in self.layers:
             expected = tuple(len(self.axes[i].names) for i in (layer.queries, layer.keys))
-            if layer.record.shape != expected:
+            if layer.attention.shape != expected:
                 raise ValueError(
-                    f"{layer.name} is {layer.record.shape[0]} x {layer.record.shape[1]}, but its axes have "
+                    f"{layer.name} is {layer.attention.shape[0]} x {layer.attention.shape[1]}, but its axes have "
                     f"{expected[0]} and {expected[1]} labels: give the tokens of the model's last input"
                 )
 
@@ -127,10 +127,10 @@ def _layers_with_vectors(given: SceneInput) -> set[str]:
     """Return the names of the last layers whose vectors fit into the page."""
     remaining, names = MAX_VECTOR_VALUES, set[str]()
     for layer in reversed(given.layers):
-        vectors = layer.record.vectors(0)
+        vectors = layer.attention.vectors(0)
         if vectors is None:
             continue
-        size = layer.record.num_heads * sum(x.numel() for x in vectors[:3])
+        size = layer.attention.num_heads * sum(x.numel() for x in vectors[:3])
         if names and size > remaining:
             break
         remaining -= size
@@ -156,7 +156,7 @@ def _axis(axis: SceneAxis) -> dict[str, Any]:
 
 
 def _layer(layer: SceneLayer, live: bool, with_vectors: bool) -> dict[str, Any]:
-    record, stats = layer.record, None if live else layer.record.head_stats()
+    record, stats = layer.attention, None if live else layer.attention.head_stats()
     vectors = record.vectors(0)
     heads = range(record.num_heads)
     description: dict[str, Any] = {

@@ -1,6 +1,6 @@
 """The bucketed kernel: sequences padded to a few common lengths, all their heads in a handful of batched products.
 
-Each head of each sequence is copied into a bucket bucket of a round number of tokens: a few batched products replace
+Each head of each sequence is copied into a bucket of a round number of tokens: a few batched products replace
 hundreds of small ones, and their shapes repeat. Padding rows are zeros and are masked. Weights that dropout removes are
 kept for the backward pass with a negative sign, so that one array holds both.
 """

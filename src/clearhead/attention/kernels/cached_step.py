@@ -11,6 +11,7 @@ from clearhead.attention.biases import DenseBias
 from clearhead.attention.inputs import AttentionInputs
 from clearhead.attention.kernels import sdpa
 from clearhead.attention.masks import Full
+from clearhead.attention.scores import Score
 from clearhead.attention.weights import rows as rows  # exact softmax: these are the weights it used
 
 
@@ -69,3 +70,9 @@ def attend_buffers(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: 
         scores = torch.baddbmm(bias, q.flatten(0, 1), k.flatten(0, 1).transpose(1, 2), alpha=scale)
         out = torch.bmm(torch.softmax(scores, -1), v.flatten(0, 1)).unflatten(0, (B, G))
     return out.unflatten(2, (W, shared)).permute(0, 2, 1, 3, 4).reshape(B * W, -1)
+
+
+def attend_scored(score: Score, q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
+    """One query per sequence, (B, H, K), over buffers (B, H, S, K), by any score: (B, H V)."""
+    weights = torch.softmax(score.pair(q.unsqueeze(2), k) + bias, dim=-1)  # (B, H, 1, S)
+    return (weights.to(v.dtype) @ v).flatten(1)

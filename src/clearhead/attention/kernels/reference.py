@@ -17,7 +17,7 @@ def is_preferred(inputs: AttentionInputs, dropout: float) -> bool:
 
 
 def run(inputs: AttentionInputs, dropout: float) -> Tensor:
-    """softmax(score(q, k) + bias, sequence_index the mask allows) · v, for each sequence: (N, H, V)."""
+    """softmax(score(q, k) + bias, where the mask allows) · v, for each sequence: (N, H, V)."""
     outputs = [inputs.zeros_with_grad(0)]
     for sequence in range(inputs.layout_q.num_sequences):
         weights = dense_weights(inputs, sequence)  # (H, T, S)

@@ -44,7 +44,7 @@ ALBERT = Family(
     weights={**EMBEDDINGS, "encoder.embedding_hidden_mapping_in": "encoder.embedding.projection", **LAYER},
     heads={
         "AlbertModel": HeadMapping("pooler", {"~pooler": "pooler"}, {"pooler": True}, prefixed=False),
-        "AlbertForMaskedLM": HeadMapping("vocabulary", PREDICTIONS, WORDS),
+        "AlbertForMaskedLM": HeadMapping("lm", PREDICTIONS, WORDS),
         "AlbertForPreTraining": HeadMapping(
             "pretraining",
             {

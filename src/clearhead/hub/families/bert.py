@@ -52,7 +52,7 @@ BERT = Family(
     weights={**EMBEDDINGS, **LAYER},
     heads={
         "BertModel": HeadMapping("pooler", {"~pooler.dense": "pooler"}, {"pooler": True}, prefixed=False),
-        "BertForMaskedLM": HeadMapping("vocabulary", PREDICTIONS, WORDS),
+        "BertForMaskedLM": HeadMapping("lm", PREDICTIONS, WORDS),
         "BertForPreTraining": HeadMapping(
             "pretraining",
             {
@@ -63,7 +63,7 @@ BERT = Family(
             WORDS,
         ),
         "BertForNextSentencePrediction": HeadMapping(
-            "next",
+            "nsp",
             {"~pooler.dense": "pooler", "cls.seq_relationship": "output"},
             {"pooler": True, "labels": ("next", "random")},
         ),

@@ -39,7 +39,7 @@ DISTILBERT = Family(
     heads={
         "DistilBertModel": HeadMapping(None, prefixed=False),
         "DistilBertForMaskedLM": HeadMapping(
-            "vocabulary",
+            "lm",
             {"vocab_transform": "inner.dense", "vocab_layer_norm": "inner.norm", "vocab_projector": "output"},
             {"inner": lambda s: s.width, "activation": lambda s: s.activation, "norm_eps": 1e-12},
         ),

@@ -30,7 +30,7 @@ ELECTRA = Family(
             {"inner": lambda s: s.width, "activation": lambda s: s.activation, "labels": ("replaced",)},
         ),
         "ElectraForMaskedLM": HeadMapping(
-            "vocabulary",
+            "lm",
             {
                 "generator_predictions.dense": "inner.dense",
                 "generator_predictions.LayerNorm": "inner.norm",

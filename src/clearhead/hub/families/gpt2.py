@@ -43,7 +43,7 @@ GPT2 = Family(
     },
     heads={
         "GPT2Model": HeadMapping(None, prefixed=False),
-        "GPT2LMHeadModel": HeadMapping("vocabulary", {"lm_head": "output"}, {"bias": False}),
+        "GPT2LMHeadModel": HeadMapping("lm", {"lm_head": "output"}, {"bias": False}),
         "GPT2ForSequenceClassification": HeadMapping("sequence", {"score": "output"}, {"bias": False, "pool": "last"}),
         "GPT2ForTokenClassification": HeadMapping(
             "token", {"classifier": "output"}, {"dropout": ConfigKey(("classifier_dropout", "hidden_dropout"), 0.1)}

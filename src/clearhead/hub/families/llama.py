@@ -86,7 +86,7 @@ def _family(
         weights={"embed_tokens": "decoder.embedding.tokens", **LAYER, "norm": "decoder.norm"},
         heads={
             f"{name}Model": HeadMapping(None, prefixed=False),
-            f"{name}ForCausalLM": HeadMapping("vocabulary", {"lm_head": "output"}, {"bias": False}),
+            f"{name}ForCausalLM": HeadMapping("lm", {"lm_head": "output"}, {"bias": False}),
             f"{name}ForSequenceClassification": HeadMapping(
                 "sequence", {"score": "output"}, {"bias": False, "pool": "last"}
             ),

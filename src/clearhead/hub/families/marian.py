@@ -39,7 +39,7 @@ CONFIG = {
     "attention_dropout": ConfigKey("attention_dropout", 0.0),
     "hidden_dropout": ConfigKey("activation_dropout", 0.0),
 }
-WORDS = HeadMapping("vocabulary", {"lm_head.weight": "output.weight", "final_logits_bias": row("output.bias")})
+WORDS = HeadMapping("lm", {"lm_head.weight": "output.weight", "final_logits_bias": row("output.bias")})
 IGNORED = (r".*(encoder|decoder)\.embed_tokens\.weight", r".*embed_positions\.weight")
 
 MARIAN = Family(

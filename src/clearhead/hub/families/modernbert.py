@@ -97,7 +97,7 @@ MODERNBERT = Family(
     heads={
         "ModernBertModel": HeadMapping(None, prefixed=False),
         "ModernBertForMaskedLM": HeadMapping(
-            "vocabulary", {**HEAD, "decoder": "output"}, {**INNER, "bias": ConfigKey("decoder_bias", True)}
+            "lm", {**HEAD, "decoder": "output"}, {**INNER, "bias": ConfigKey("decoder_bias", True)}
         ),
         "ModernBertForSequenceClassification": HeadMapping(
             "sequence", {**HEAD, "classifier": "output"}, {**INNER, **DROPOUT, "pool": POOL}

@@ -60,7 +60,7 @@ RECURRENT = Family(
         "RecurrentForQuestionAnswering": HeadMapping(
             "span", settings={**STATES, "labels": ("start", "end")}, stacks=("encoder",)
         ),
-        "RecurrentForCausalLM": HeadMapping("vocabulary", settings=WORDS, stacks=("decoder",)),
-        "RecurrentForConditionalGeneration": HeadMapping("vocabulary", settings=WORDS),
+        "RecurrentForCausalLM": HeadMapping("lm", settings=WORDS, stacks=("decoder",)),
+        "RecurrentForConditionalGeneration": HeadMapping("lm", settings=WORDS),
     },
 )

@@ -31,7 +31,7 @@ def _family(model_type: str, title: str, name: str) -> Family:
         heads={
             f"{name}Model": HeadMapping("pooler", {"~pooler.dense": "pooler"}, {"pooler": True}, prefixed=False),
             f"{name}ForMaskedLM": HeadMapping(
-                "vocabulary",
+                "lm",
                 {
                     "lm_head.dense": "inner.dense",
                     "lm_head.layer_norm": "inner.norm",

@@ -69,7 +69,7 @@ T5 = Family(
     heads={
         "T5Model": HeadMapping(None, prefixed=False),
         "T5ForConditionalGeneration": HeadMapping(
-            "vocabulary",
+            "lm",
             {"lm_head": "output"},
             {"bias": False, "scale": SCALE, "tied": True},
             prefixed=False,
