@@ -1,4 +1,4 @@
-"""The bug classes of attention code, each as a property of every kernel over 500 random shapes."""
+"""The bug classes of attention code, each as a property of every kernel: 60 random shapes, 500 in `make slow`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,7 @@ from clearhead.attention.capture import look
 from clearhead.layers import Rotary
 from tests.properties.cases import Case, cases
 
-SHAPES = 500
-KERNELS = [
-    ("reference", SHAPES), ("auto", SHAPES), ("dense", SHAPES),
-    ("flex", 60), pytest.param("flex", SHAPES, marks=pytest.mark.slow),  # on a CPU it is slow and never chosen
-]  # fmt: skip
-many = settings(max_examples=SHAPES)
+SHAPES = [60, pytest.param(500, marks=pytest.mark.slow)]
 
 
 def run(kernel: str, case: Case, grad: bool = False) -> torch.Tensor:
@@ -36,7 +31,8 @@ def disturbed(case: Case, rows_q: torch.Tensor, rows_k: torch.Tensor) -> Case:
     return replace(case, q=q, k=k, v=v)
 
 
-@pytest.mark.parametrize(("kernel", "shapes"), KERNELS)
+@pytest.mark.parametrize("shapes", SHAPES)
+@pytest.mark.parametrize("kernel", ["reference", "auto", "dense", "flex"])
 class TestEveryKernel:
     def test_mask_sign(self, kernel: str, shapes: int) -> None:
         """A key that a query may not see does not change its output by a bit; one that it may see does."""
@@ -157,11 +153,12 @@ class TestEveryKernel:
         holds()
 
 
+@pytest.mark.parametrize("shapes", SHAPES)
 @pytest.mark.parametrize("kernel", ["auto", "dense"])
-def test_gradients(kernel: str) -> None:
+def test_gradients(kernel: str, shapes: int) -> None:
     """Every gradient, of queries, keys, values and bias, equals the reference's, to what float64 can hold."""
 
-    @many
+    @settings(max_examples=shapes)
     @given(cases(equal=kernel == "dense"))
     def holds(case: Case) -> None:
         found = []
@@ -180,10 +177,11 @@ def test_gradients(kernel: str) -> None:
     holds()
 
 
-def test_look_sees_what_was_used() -> None:
+@pytest.mark.parametrize("shapes", SHAPES)
+def test_look_sees_what_was_used(shapes: int) -> None:
     """The rows that `look` gives, times the values, are the output of the kernel that ran."""
 
-    @many
+    @settings(max_examples=shapes)
     @given(cases(least=1))
     def holds(case: Case) -> None:
         from clearhead.attention import AttentionInputs, ScaledDot
@@ -201,10 +199,11 @@ def test_look_sees_what_was_used() -> None:
     holds()
 
 
-def test_cache_and_causal_alignment() -> None:
+@pytest.mark.parametrize("shapes", SHAPES)
+def test_cache_and_causal_alignment(shapes: int) -> None:
     """The whole at once, any chunking through the cache, and token by token are the same within 1e-5."""
 
-    @many
+    @settings(max_examples=shapes)
     @given(st.data())
     def holds(data: st.DataObject) -> None:
         count = data.draw(st.integers(1, 4))
