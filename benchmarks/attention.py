@@ -46,14 +46,17 @@ def equal(lengths: list[int], dtype: torch.dtype, backward: bool, rounds: int) -
                 torch.autograd.grad(out, inputs, grad)
 
         def ours(rows: list[Tensor] = rows, layout: Layout = layout, grad: Tensor = grad) -> None:
-            finish(attend(*rows, layout, layout), rows, grad)
+            q, k, v = rows
+            finish(attend(q, k, v, layout, layout), rows, grad)
 
         def sdpa(rows: list[Tensor] = rows, count: int = count, length: int = length, grad: Tensor = grad) -> None:
-            out = F.scaled_dot_product_attention(*(dense(x, count, length) for x in rows))
+            q, k, v = (dense(x, count, length) for x in rows)
+            out = F.scaled_dot_product_attention(q, k, v)
             finish(out.transpose(1, 2).reshape(grad.shape), rows, grad)
 
         def preferred(blocks: list[Tensor] = blocks, grad: Tensor = block_grad) -> None:
-            finish(F.scaled_dot_product_attention(*blocks), blocks, grad)
+            q, k, v = blocks
+            finish(F.scaled_dot_product_attention(q, k, v), blocks, grad)
 
         found[length] = interleaved({"ours": ours, "sdpa": sdpa, "preferred": preferred}, rounds)
     return found

@@ -30,8 +30,9 @@ from clearhead.data import Columns
 from clearhead.data.ragged import Ragged
 from clearhead.models.precision import choose_dtype
 from clearhead.train.recipe import read_recipe
-from clearhead.train.run import TrainingRun, prepare, train
+from clearhead.train.run import prepare, train
 from clearhead.train.run_data import read_part
+from clearhead.train.training_run import TrainingRun
 
 HEADS = {
     "sequence": "AutoModelForSequenceClassification",
@@ -82,7 +83,7 @@ def trainer_folder(run: TrainingRun, folder: Path) -> float:
 
     transformers.logging.set_verbosity_error()
     recipe, settings = run.recipe, run.settings
-    assert run.base_model is not None
+    assert run.base_model is not None and settings.batch_examples is not None
     kind, labels = run.task.head
     names = (
         {}
@@ -125,7 +126,8 @@ def evaluate(folder: Path, run: TrainingRun) -> dict[str, Any]:
     """Return the scores of a model folder on the test split, with 95 % confidence intervals."""
     assert run.recipe.data.test is not None
     loaded = load(str(folder), dtype=run.settings.dtype).loaded
-    task = type(run.task).from_model(loaded)
+    task_type: Any = type(run.task)
+    task = task_type.from_model(loaded)
     rows = read_part(run.recipe.data.test, run.base, run.recipe.data.rename)
     found = task.evaluate(loaded, rows)
     return {"rows": found.count, **found.scores(), "intervals": found.intervals()}

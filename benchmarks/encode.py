@@ -31,6 +31,7 @@ import torch
 import torch.nn.functional as F
 
 import clearhead
+from clearhead.models import TransformerConfig
 from lengths import text_lengths
 from timing import FAST, interleaved, keep_memory
 
@@ -173,6 +174,7 @@ def bare(app: clearhead.Pipeline, texts: list[str], dtype: torch.dtype) -> Calla
     """The model's matrix products alone, on all tokens at once."""
     layout = app.tokens(texts).layout
     stack = app.loaded.config.stack
+    assert isinstance(stack, TransformerConfig)
     width, hidden, heads = stack.width, stack.ffn_dim, stack.num_heads
     x, h = torch.randn(layout.num_tokens, width, dtype=dtype), torch.randn(layout.num_tokens, hidden, dtype=dtype)
     square = [torch.randn(width, width, dtype=dtype) for _ in range(4)]

@@ -15,19 +15,19 @@ class Embed(litserve.LitAPI):
         self.words = AutoTokenizer.from_pretrained(sys.argv[1])
         self.net = AutoModel.from_pretrained(sys.argv[1], dtype=torch.float32).eval()
 
-    def decode_request(self, request: dict) -> str:
+    def decode_request(self, request: dict, **kwargs: object) -> str:
         return request["input"]
 
-    def predict(self, texts: list[str]) -> torch.Tensor:
+    def predict(self, x: list[str], **kwargs: object) -> torch.Tensor:
         with torch.inference_mode():
-            read = self.words(texts, padding=True, truncation=True, max_length=256, return_tensors="pt")
+            read = self.words(x, padding=True, truncation=True, max_length=256, return_tensors="pt")
             states = self.net(**read).last_hidden_state
             mask = read["attention_mask"].unsqueeze(-1)
             mean = (states * mask).sum(1) / mask.sum(1)
             return torch.nn.functional.normalize(mean, dim=1)
 
-    def encode_response(self, vector: torch.Tensor) -> dict:
-        return {"embedding": vector.tolist()}
+    def encode_response(self, output: torch.Tensor, **kwargs: object) -> dict:
+        return {"embedding": output.tolist()}
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ CONFIG = BertConfig(
     num_attention_heads=4,
     intermediate_size=1_024,
     max_position_embeddings=TOKENS,
-    attn_implementation="sdpa",
+    attn_implementation="sdpa",  # pyright: ignore[reportCallIssue]
 )
 
 

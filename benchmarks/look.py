@@ -18,6 +18,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import psutil
@@ -68,7 +69,10 @@ def overview_ratio(tokens: int, rounds: int) -> tuple[float, float]:
     """Return the time of the overview / the fused forward of the head, in SDPA's preferred memory layout."""
     seen = view(tokens)
     q, k, v = (x[:, 1].contiguous()[None, None] for x in (seen.inputs.q, seen.inputs.k, seen.inputs.v))
-    works = {"overview": lambda: seen.overview(1), "fused": lambda: F.scaled_dot_product_attention(q, k, v)}
+    works: dict[str, Callable[[], object]] = {
+        "overview": lambda: seen.overview(1),
+        "fused": lambda: F.scaled_dot_product_attention(q, k, v),
+    }
     best = interleaved(works, rounds)
     return best["overview"] / best["fused"], best["overview"] * 1e3
 
@@ -76,8 +80,8 @@ def overview_ratio(tokens: int, rounds: int) -> tuple[float, float]:
 class Eager(AttentionCore):
     """Attention that materializes all weights in memory."""
 
-    def forward(self, call: AttentionInputs) -> Tensor:
-        q, k, v = (x.transpose(0, 1) for x in (call.q, call.k, call.v))
+    def forward(self, inputs: AttentionInputs) -> Tensor:
+        q, k, v = (x.transpose(0, 1) for x in (inputs.q, inputs.k, inputs.v))
         self.kept = torch.softmax(q @ k.transpose(1, 2) * q.shape[2] ** -0.5, dim=-1)
         return (self.kept @ v).transpose(0, 1)
 

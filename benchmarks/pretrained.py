@@ -23,7 +23,8 @@ from torch import Tensor
 from clearhead.hub.folder import open_folder
 from clearhead.tasks.task import Batch
 from clearhead.train.recipe import read_recipe
-from clearhead.train.run import TrainingRun, prepare, train
+from clearhead.train.run import prepare, train
+from clearhead.train.training_run import TrainingRun
 
 EXAMPLES = 64
 

@@ -133,10 +133,12 @@ def bertviz_stops(browser: Any, model: Any, folder: Path, sizes: list[int]) -> i
         given = scene.inputs[0]
         count = min(size, len(given.axes[0].names))
         heads = [
-            torch.stack([layer.record.head(h)[:count, :count] for h in range(layer.record.num_heads)])[None]
+            torch.stack([layer.attention.head(h)[:count, :count] for h in range(layer.attention.num_heads)])[None]
             for layer in given.layers
         ]
-        body = head_view(heads, list(given.axes[0].names.words[:count]), html_action="return").data
+        drawn = head_view(heads, list(given.axes[0].names.words[:count]), html_action="return")
+        assert drawn is not None
+        body = drawn.data
         path = folder / f"bertviz-{size}.html"
         path.write_text(f"<!doctype html><meta charset=utf-8>{body}")
         tab = browser.new_page(viewport={"width": 1200, "height": 900})

@@ -72,7 +72,8 @@ def overhead(near: str, far: str, model: str, turns: int) -> dict[str, float]:
     here: list[float] = []
     there: list[float] = []
     with httpx.Client(base_url=near, timeout=30) as one, httpx.Client(base_url=far, timeout=30) as other:
-        timed(one, body, EACH), timed(other, body, EACH)
+        timed(one, body, EACH)
+        timed(other, body, EACH)
         for _ in range(turns):
             here += timed(one, body, EACH)
             there += timed(other, body, EACH)

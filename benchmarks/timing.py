@@ -6,10 +6,12 @@ import ctypes
 import multiprocessing
 import time
 from collections.abc import Callable
+from typing import Literal
 
 from clearhead.models.precision import has_bfloat16
 
-FAST = ("bfloat16", "float32") if has_bfloat16() else ("float32",)  # dtypes with hardware support
+Dtype = Literal["bfloat16", "float32"]
+FAST: tuple[Dtype, ...] = ("bfloat16", "float32") if has_bfloat16() else ("float32",)  # dtypes with hardware support
 
 
 def keep_memory() -> None:

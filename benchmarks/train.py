@@ -31,7 +31,7 @@ from clearhead.train.optimizer import make_optimizer
 from clearhead.train.recipe import OptimizerConfig, TrainConfig
 from clearhead.train.signals import SignalGuard
 from lengths import text_lengths
-from timing import FAST, interleaved, keep_memory
+from timing import FAST, Dtype, interleaved, keep_memory
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "multi30k"
 V, PAIRS = 8000, 128
@@ -67,7 +67,7 @@ class Words(Translate):
 
 
 class Ours:
-    def __init__(self, lengths: np.ndarray, dtype: str) -> None:
+    def __init__(self, lengths: np.ndarray, dtype: Dtype) -> None:
         rng = np.random.default_rng(0)
         columns = {
             n: Ragged.from_lists(rng.integers(V, size=k) for k in lengths[:, i])

@@ -58,7 +58,8 @@ class Batch:
             options["mask"] = Window(self.window, self.window) if self.window else Causal()
 
         def run() -> None:
-            out = attend(*rows, layout, layout, **options)
+            q, k, v = rows
+            out = attend(q, k, v, layout, layout, **options)
             if self.backward:
                 torch.autograd.grad(out, rows, out.detach())
 

@@ -27,7 +27,7 @@ def test_three_inputs_step_by_step():
     np.testing.assert_allclose(weights[0], [0.0634, 0.4683, 0.4683], atol=5e-5)
 
     layout = Layout.from_lengths([3])
-    exact = attend(*(x.unsqueeze(1) for x in (q, k, v)), layout, layout, score=Dot())
+    exact = attend(q.unsqueeze(1), k.unsqueeze(1), v.unsqueeze(1), layout, layout, score=Dot())
     np.testing.assert_allclose(exact[0, 0], [1.9366, 6.6831, 1.5951], atol=5e-5)
     assert torch.allclose(exact[:, 0], weights @ v, atol=1e-6)
     rounded = torch.tensor([0.0, 0.5, 0.5]) @ v
@@ -53,7 +53,7 @@ def test_scaling_keeps_the_variance_at_one():
     dots = (q * k).sum(-1)
     assert abs(dots.var() / 256 - 1) < 0.1
     scale = ScaledDot().scale(256)
-    assert scale == 1 / math.sqrt(256)
+    assert scale is not None and scale == 1 / math.sqrt(256)
     assert abs((dots * scale).var() - 1) < 0.1
 
 
@@ -61,7 +61,8 @@ def test_additive_score_is_the_formula():
     """a(q, k) = w·tanh(W_q q + W_k k), for queries and keys of different widths."""
     score = Additive(num_heads=1, query_dim=3, key_dim=5, hidden=4)
     q, k = torch.randn(2, 1, 3), torch.randn(6, 1, 5)
-    got = score.pair(*(x.transpose(0, 1) for x in score.prepare(q, k)))[0]
+    prepared_q, prepared_k = (x.transpose(0, 1) for x in score.prepare(q, k))
+    got = score.pair(prepared_q, prepared_k)[0]
     for i in range(2):
         for j in range(6):
             want = score.weight[0] @ torch.tanh(q[i, 0] @ score.query[0] + k[j, 0] @ score.key[0])

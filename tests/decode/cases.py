@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import tempfile
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -34,7 +35,8 @@ TRANSLATORS = ("marian", "bart", "t5")
 @cache
 def made(kind: str) -> tuple[Any, LoadedModel]:
     """The peer's model and ours, with the same weights."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
         model = CASES[kind].make(folder)
         sharpen(model, kind)
         model.generation_config.eos_token_id = [*ends(model), 10, *((15,) if kind == "t5" else (20,))]

@@ -49,6 +49,7 @@ def opened(corpus, family: str) -> LoadedModel:
     with torch.no_grad():
         for p in model.parameters():
             p.add_(torch.randn_like(p) * 0.15)
+    assert tokenizer.eos_id is not None
     told = generation_config(family, eos=tokenizer.eos_id, pad=tokenizer.pad_id, max_len=24)
     carried = {"generation_config.json": json.dumps(told).encode()}
     return LoadedModel(model, config, table, architecture, raw, tokenizer, carried)

@@ -7,6 +7,7 @@ import json
 import os
 import warnings
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -83,10 +84,10 @@ def test_transformers_writes_the_same(folders, translator, speaker):
         kept = row[1 : 1 + len(translation.ids)]
         assert tuple(kept) == translation.ids and set(row[1 + len(kept) :]) <= {model.config.pad_token_id}
         assert model.config.pad_token_id not in kept
-    model = transformers.AutoModelForCausalLM.from_pretrained(folders["gpt2"]).eval()
+    speaking: Any = transformers.AutoModelForCausalLM.from_pretrained(folders["gpt2"]).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(folders["gpt2"])
     ids = tokenizer("the man", return_tensors="pt")
-    want = model.generate(**ids, max_new_tokens=9)[0, ids["input_ids"].shape[1] :].tolist()
+    want = speaking.generate(**ids, max_new_tokens=9)[0, ids["input_ids"].shape[1] :].tolist()
     assert tuple(want) == speaker.generate("the man", max_new_tokens=9).ids
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -108,12 +110,13 @@ def test_a_request_gives_the_same_alone_and_in_any_batch():
 
 
 def test_invalid_settings_are_refused():
-    for wrong, words in (
+    cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({"temperature": -1.0}, "temperature is -1.0"),
         ({"temperature": float("nan")}, "temperature is nan"),
         ({"top_k": -1}, "top_k is -1"),
         ({"top_p": 0.0}, "top_p is 0.0"),
         ({"seed": -3}, "seed is -3"),
-    ):
+    )
+    for wrong, words in cases:
         with pytest.raises(ValueError, match=words):
             SamplingParams(**wrong)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clearhead.attention import Layout
 from clearhead.decode import GenerationConstraints, SamplingParams
 from clearhead.decode.beam import BeamConfig, search
 from clearhead.decode.continuous import decode_steps
@@ -35,6 +38,12 @@ class Fake:
 
     def select(self, sequences, parents):
         self.ends_at, self.selected = self.ends_at[sequences], self.selected + 1
+
+    def prefill(self, ids: torch.Tensor, layout: Layout) -> Self:
+        raise NotImplementedError
+
+    def join(self, other: Self) -> None:
+        raise NotImplementedError
 
 
 def test_what_is_finished_leaves_at_once():
@@ -121,7 +130,11 @@ def test_every_text_is_in_one_batch(sizes, beam, budget):
 
 
 def test_invalid_parameters_are_refused():
-    for wrong, words in (({"size": 0}, "at least 1"), ({"size": 2, "nbest": 3}, "nbest is 3 with a beam of 2")):
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"size": 0}, "at least 1"),
+        ({"size": 2, "nbest": 3}, "nbest is 3 with a beam of 2"),
+    ]
+    for wrong, words in cases:
         with pytest.raises(ValueError, match=words):
             BeamConfig(**wrong)
     with pytest.raises(ValueError, match="a beam of 40 with a vocabulary of 61"):

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from clearhead.attention import Layout, ablate_heads
 from clearhead.decode import state as states
+from clearhead.decode.fused_decoder import unsupported_reason
 from clearhead.decode.state import initial_state
-from clearhead.models import HeadConfig, Model, ModelConfig, build
+from clearhead.models import HeadConfig, Model, ModelConfig, TransformerStack, build
+from clearhead.models.heads import LMHead
 from clearhead.models.recurrent import RecurrentConfig
 from tests.decode.cases import TRANSLATORS, made
 
@@ -80,13 +82,15 @@ def test_any_walk_equals_the_whole_model(kind, modules, seed, sizes):
 
 def test_the_fused_decoder_is_used_unless_there_are_hooks():
     model = model_of("marian")
+    assert isinstance(model.decoder, TransformerStack) and isinstance(model.head, LMHead)
+    args = (model.decoder, model.head, torch.float32, torch.device("cpu"))
     with torch.inference_mode():
-        assert states.unsupported_reason(model.decoder, model.head, torch.float32, torch.device("cpu")) is None
+        assert unsupported_reason(*args) is None
         with ablate_heads(model, {"decoder.1": [0]}):
-            assert "AttentionCore has forward hooks" in states.unsupported_reason(
-                model.decoder, model.head, torch.float32, torch.device("cpu")
-            )
-    assert "inference" in states.unsupported_reason(model.decoder, model.head, torch.float32, torch.device("cpu"))
+            reason = unsupported_reason(*args)
+            assert reason is not None and "AttentionCore has forward hooks" in reason
+    reason = unsupported_reason(*args)
+    assert reason is not None and "inference" in reason
 
 
 @pytest.mark.parametrize("kind", TRANSLATORS)

@@ -16,6 +16,7 @@ from clearhead.hub import folder as store
 from clearhead.hub.folder import open_folder, save_folder
 from clearhead.pipeline import load
 from tests.files.hostile import valid
+from tests.parts import output_layer, token_table
 
 
 @pytest.fixture
@@ -87,7 +88,7 @@ def test_another_head(folder, tmp_path):
     transformers = pytest.importorskip("transformers")
     theirs = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "out")
     assert theirs.config.id2label == {0: "good", 1: "bad", 2: "so-so"}
-    assert torch.equal(theirs.classifier.weight, again.model.head.output.weight)
+    assert torch.equal(theirs.classifier.weight, output_layer(again.model.head).weight)
 
 
 def test_a_head_the_family_does_not_have(folder):
@@ -119,11 +120,11 @@ def test_shards(folder, tmp_path, monkeypatch):
 
 def test_tied_weights_are_one(folder, tmp_path):
     opened = open_folder(folder, head="lm")
-    tokens = opened.model.encoder.embedding.tokens.weight
-    assert opened.model.head.output.weight is tokens
+    tokens = token_table(opened.model.encoder).weight
+    assert output_layer(opened.model.head).weight is tokens
     save_folder(opened, tmp_path / "out")
     again = open_folder(tmp_path / "out")
-    assert again.model.head.output.weight is again.model.encoder.embedding.tokens.weight
+    assert output_layer(again.model.head).weight is token_table(again.model.encoder).weight
     assert "cls.predictions.decoder.weight" not in load_file(tmp_path / "out" / "model.safetensors")
 
 
@@ -135,10 +136,10 @@ def test_vectors_of_the_vocabulary_that_differ_are_kept_apart(folder, tmp_path):
     own = torch.randn(31, 16)
     change_weights(tmp_path / "out", lambda t: {**t, "cls.predictions.decoder.weight": own})
     opened = open_folder(tmp_path / "out")
-    assert torch.equal(opened.model.head.output.weight, own)
+    assert torch.equal(output_layer(opened.model.head).weight, own)
     save_folder(opened, tmp_path / "again")
     assert json.loads((tmp_path / "again" / "config.json").read_text())["tie_word_embeddings"] is False
-    assert torch.equal(open_folder(tmp_path / "again").model.head.output.weight, own)
+    assert torch.equal(output_layer(open_folder(tmp_path / "again").model.head).weight, own)
 
 
 def test_position_limit(folder):

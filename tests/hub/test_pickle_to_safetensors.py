@@ -365,7 +365,7 @@ def test_archives_that_unpack_to_more_than_they_are(here, in_process):
             again = copy.copy(archive.infolist()[5])
             again.filename = f"archive/data/{i}00"
             archive.filelist.append(again)
-        archive._didModify = True
+        archive._didModify = True  # pyright: ignore[reportAttributeAccessIssue]
     refused(old_folder(here / "overlaid", pytorch_model__bin=good.getvalue()), "larger than the file")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -25,7 +26,7 @@ ENCODER = RecurrentConfig(kind="lstm", vocab_size=31, width=6, hidden_size=5, nu
 DECODER = RecurrentConfig(vocab_size=31, width=6, hidden_size=8, attention="additive", input_feeding=True, dropout=0.2)
 SPEAKER = replace(DECODER, attention="none", input_feeding=False)
 WORDS = HeadConfig(kind="lm", width=6, vocab_size=31)
-HEARD = {"width": 10, "vocab_size": 31}
+HEARD: dict[str, Any] = {"width": 10, "vocab_size": 31}
 CONFIGS = {
     "RecurrentEncoder": ModelConfig(encoder=ENCODER),
     "RecurrentDecoder": ModelConfig(decoder=SPEAKER),

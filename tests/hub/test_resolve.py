@@ -75,7 +75,7 @@ def hub(tmp_path_factory):
             if body:
                 self.wfile.write(data)
 
-        def log_message(self, *args: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)

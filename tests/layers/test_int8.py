@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 import torch
@@ -30,6 +31,7 @@ def filled(linear: nn.Linear) -> Int8Linear:
     layer.weight.data = (linear.weight.detach() / scale).round().to(torch.int8)
     layer.scale.data = scale
     if linear.bias is not None:
+        assert layer.bias is not None
         layer.bias.data = linear.bias.detach()
     return layer.eval()
 
@@ -66,7 +68,8 @@ def test_the_numbers_are_torchaos():
     theirs[0].load_state_dict(linear.state_dict())
     torchao.quantize_(theirs, torchao.Int8DynamicActivationInt8WeightConfig(set_inductor_config=False))
     ours = Int8Linear(64, 32).eval()
-    weight = theirs[0].weight
+    weight: Any = theirs[0].weight
+    assert ours.bias is not None
     ours.weight.data, ours.scale.data, ours.bias.data = weight.qdata, weight.scale.reshape(32, 1), linear.bias.detach()
     with torch.no_grad():
         want = theirs(x)
@@ -89,7 +92,9 @@ def test_there_and_back(name, tmp_path):
     linear = dict(opened.model.named_modules())
     for at, layer in by_hand.model.named_modules():
         if isinstance(layer, Int8Linear):
-            layer.load_state_dict(filled(linear[at]).state_dict())
+            source = linear[at]
+            assert isinstance(source, nn.Linear)
+            layer.load_state_dict(filled(source).state_dict())
     layout, ids = Layout.from_lengths((7, 1, 24)), torch.randint(4, 58, (32,))
     got, want = (ragged(o)(ids, layout, None) for o in (back, by_hand))
     true = ragged(opened)(ids, layout, None)

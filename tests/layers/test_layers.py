@@ -151,6 +151,7 @@ def test_embedding_adds_its_parts():
     tokens, segments = nn.Embedding(10, 4), nn.Embedding(2, 4)
     layer = Embedding(tokens, positions=LearnedPositions(5, 4), segments=segments, norm=nn.LayerNorm(4), scale=True)
     layout, ids, kinds = Layout.from_lengths([2, 3]), torch.tensor([1, 2, 3, 4, 5]), torch.tensor([0, 1, 0, 0, 1])
+    assert layer.positions is not None and layer.norm is not None
     want = tokens(ids) * 2 + layer.positions(layout) + segments(kinds)
     torch.testing.assert_close(layer(ids, layout, kinds), layer.norm(want))
     torch.testing.assert_close(layer(ids, layout), layer(ids, layout, torch.zeros(5, dtype=torch.long)))

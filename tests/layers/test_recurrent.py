@@ -13,6 +13,7 @@ from torch import nn
 from clearhead.attention import Layout
 from clearhead.layers import POOLINGS, Recurrent
 from clearhead.layers.recurrent import PackedOrder, gru, lstm, reorder, rnn
+from tests.parts import gradient
 
 KINDS = ("rnn", "lstm", "gru")
 
@@ -57,7 +58,7 @@ def test_one_step_of_an_lstm_by_hand():
         for at, name in enumerate(("weight_ih", "weight_hh", "bias_ih")):
             column = torch.tensor([weights[gate][at] for gate in "ifgo"])
             getattr(layer.net, f"{name}_l0").copy_(column.view_as(getattr(layer.net, f"{name}_l0")))
-        layer.net.bias_hh_l0.zero_()
+        layer.net.get_parameter("bias_hh_l0").zero_()
     before = torch.tensor([[[h]]]), torch.tensor([[[c]]])
     out, (after, cells) = layer(torch.tensor([[x]]), Layout.from_lengths([1]), before)
     assert out.item() == after.item() == pytest.approx(want, abs=1e-6)
@@ -141,7 +142,7 @@ def test_gradients_are_those_of_one_sequence_after_another(kind, both):
     x = torch.randn(8, 3, dtype=torch.float64, requires_grad=True)
     weights = torch.randn(8, layer.output_width, dtype=torch.float64)
     (layer(x, layout)[0] * weights).sum().backward()
-    mine = [x.grad.clone(), *(p.grad.clone() for p in layer.parameters())]
+    mine = [gradient(x).clone(), *(gradient(p).clone() for p in layer.parameters())]
     x.grad = None
     layer.zero_grad()
     alone = [layer.net(part)[0] for part in layout.split(x) if len(part)]
@@ -206,7 +207,8 @@ def test_autocast_and_bfloat16(kind):
         assert (out.float() - want).abs().max() < 0.01  # measured: 0.0033
         out.float().sum().backward()
         assert all(s.isfinite().all() for s in again)
-    assert all(p.grad.isfinite().all() and p.grad.dtype == torch.float32 for p in layer.parameters())
+    grads = [gradient(p) for p in layer.parameters()]
+    assert all(grad.isfinite().all() and grad.dtype == torch.float32 for grad in grads)
     assert layer.bfloat16()(x.bfloat16(), layout)[0].dtype == torch.bfloat16
 
 
@@ -223,7 +225,7 @@ def test_dropout_is_between_layers_and_only_while_training():
 
 def test_what_cannot_be():
     with pytest.raises(ValueError, match="there is no recurrent net 'sru': choose rnn, lstm, gru"):
-        Recurrent("sru", 3, 4)
+        Recurrent("sru", 3, 4)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="cannot run step by step"):
         net("gru", both=True).cells()
 

@@ -86,6 +86,7 @@ def test_looking_into_a_compiled_model():
     torch._dynamo.reset()
     model = build_encoder_decoder(CONFIG).eval()
     compiled = torch.compile(model, dynamic=True, backend="aot_eager")
+    assert isinstance(compiled, torch.nn.Module)
     batch = next(iter(batches(1)))
     with torch.no_grad():
         before = compiled(*batch)

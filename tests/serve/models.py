@@ -56,9 +56,9 @@ def make_models(folder: Path) -> dict[str, Path]:
     bert = train_tokenizer(text, template="bert", vocab_size=200)
     some = TaskConfig(max_len=64)
     made: dict[str, tuple[Any, str]] = {
-        "classify": (Classify(bert, Labels("label", ("bad", "good")), some), "classify"),
-        "pair": (Pair(bert, Labels("label", ("other", "same")), some), "pair"),
-        "tag": (Tag(bert, Labels("label", ("O", "B-PER", "I-PER")), some), "tag"),
+        "classify": (Classify(bert, Labels("single_label", ("bad", "good")), some), "classify"),
+        "pair": (Pair(bert, Labels("single_label", ("other", "same")), some), "pair"),
+        "tag": (Tag(bert, Labels("single_label", ("O", "B-PER", "I-PER")), some), "tag"),
         "qa": (QuestionAnswering(bert, some), "qa"),
         "translate": (Translate(train_tokenizer(text, template="marian", vocab_size=120), 48), "translate"),
         "lm": (LanguageModel(train_tokenizer(text, template="gpt2", vocab_size=400), 128), "language_model"),

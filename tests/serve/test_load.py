@@ -9,6 +9,7 @@ import random
 import re
 import socket
 import time
+from typing import cast
 from urllib.parse import urlsplit
 
 import psutil
@@ -84,7 +85,7 @@ async def unread(address: str, first: bytes, then: bytes, every: float, most: fl
     narrow.setblocking(False)
     await asyncio.get_running_loop().sock_connect(narrow, (parts.hostname, parts.port))
     _, writer = await asyncio.open_connection(sock=narrow)
-    writer.transport.pause_reading()
+    cast("asyncio.Transport", writer.transport).pause_reading()
     began = time.monotonic()
     writer.write(first)
     while time.monotonic() - began < most and not writer.transport.is_closing():
@@ -330,12 +331,15 @@ def test_graceful_shutdown(folders, tmp_path):
                 answered = sum(one.done() for one in asked)
                 assert answered < len(asked), "too fast to be caught"
                 metrics = (await asyncio.to_thread(client.get, "/metrics")).text
-                under_way = int(re.search(r"clearhead_requests_running (\d+)", metrics)[1]) - 1
+                told = re.search(r"clearhead_requests_running (\d+)", metrics)
+                assert told is not None
+                under_way = int(told[1]) - 1
         running.process.terminate()
         return await asyncio.gather(*asked)
 
     assert asyncio.run(run()) == [200] * 20
     assert running.process.wait(20) == -15
+    assert running.process.stdout is not None
     running.process.stdout.close()
 
 

@@ -85,6 +85,7 @@ def front(behind, tmp_path_factory):
             httpx.get(address + "health", headers={"host": NAME})
             break
         except httpx.TransportError:
+            assert process.stderr is not None
             assert process.poll() is None, process.stderr.read()
             time.sleep(0.1)
     yield address
@@ -191,6 +192,8 @@ def test_a_server_that_is_away_is_told_so(tmp_path):
                 break
             except httpx.TransportError:
                 time.sleep(0.1)
+        else:
+            pytest.fail("nginx does not answer")
         assert answer.status_code == 503 and answer.json()["error"]["code"] == "away"
     finally:
         process.terminate()

@@ -85,6 +85,7 @@ def test_chat(api, lm):
 def test_errors(api):
     with pytest.raises(openai.UnprocessableEntityError, match="temperature") as raised:
         api.completions.create(model="lm", prompt="a", temperature=-1)
-    assert raised.value.body["param"] == "temperature"
+    body = raised.value.body
+    assert isinstance(body, dict) and body["param"] == "temperature"
     with pytest.raises(openai.NotFoundError, match="model 'qa' does not support 'generate'"):
         api.completions.create(model="qa", prompt="a")

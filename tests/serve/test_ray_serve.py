@@ -174,7 +174,8 @@ def test_every_task_answers_the_same(ray, client):
             here, far = client.post(path, json=body), there.post(path, json=body)
             assert far.status_code == here.status_code == 200, (path, far.text)
             a, b = here.json(), far.json()
-            a.pop("page", None), b.pop("page", None)  # its name is drawn
+            a.pop("page", None)  # its name is drawn
+            b.pop("page", None)
             assert _close(a, b), (path, a, b)
         assert {one["name"] for one in there.get("/models").json()["models"]} == {
             one["name"] for one in client.get("/models").json()["models"]

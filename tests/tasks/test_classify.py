@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clearhead.data import Row, Rows
-from clearhead.models import build
+from clearhead.hub.folder import LoadedModel
+from clearhead.models import Model, build
 from clearhead.tasks import Classify, Pair, TaskConfig
 from clearhead.text import train_tokenizer
 
@@ -49,9 +51,9 @@ def rows(*values):
     return Rows(lambda: iter([Row(value, "file", i) for i, value in enumerate(values, 1)]))
 
 
-def loaded(model):
+def loaded(model: Model) -> LoadedModel:
     """As much of a loaded model as answering reads."""
-    return SimpleNamespace(model=model)
+    return cast("LoadedModel", SimpleNamespace(model=model))
 
 
 def made(tokenizer, given_rows, max_len=16, kind=Classify, **changes):

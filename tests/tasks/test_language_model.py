@@ -53,7 +53,7 @@ def test_stretches_in_any_order_keep_their_labels(words, data):
 def said(task: LanguageModel, rows: Rows) -> str:
     columns, _ = task.encode(rows)
     batch = task.collate(columns, np.arange(len(columns["text"])))
-    return task.tokenizer.decode([batch.ids[0].item(), *batch.labels.tolist()])
+    return task.tokenizer.decode([int(batch.ids[0]), *batch.labels.tolist()])
 
 
 @pytest.fixture

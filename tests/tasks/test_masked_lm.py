@@ -114,6 +114,7 @@ def test_the_loss_is_that_of_transformers(corpus, family, pairs, tmp_path):
             total += float(torch.nn.functional.cross_entropy(scores[0], labels, reduction="sum"))
             right += int((scores[0].argmax(1) == labels).sum())
             if pairs != "none":
+                assert batch.example_ids is not None
                 share = batch.labels.shape[1] / len(examples)
                 follows = said.seq_relationship_logits if family == "bert" else said.sop_logits
                 total += share * float(torch.nn.functional.cross_entropy(follows, batch.example_ids[n : n + 1]))

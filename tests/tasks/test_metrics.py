@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,6 +15,8 @@ pytest.importorskip("sklearn")
 from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import accuracy_score, f1_score
 
+ZERO: dict[str, Any] = {"zero_division": 0}
+
 
 @given(st.integers(2, 5), st.data())
 def test_one_label(count, data):
@@ -20,9 +24,9 @@ def test_one_label(count, data):
     due, said = np.array(rows).T
     found = metrics.single_label_metrics(due, said, count)
     assert found["accuracy"] == pytest.approx(100 * accuracy_score(due, said))
-    macro = 100 * f1_score(due, said, average="macro", zero_division=0)
+    macro = 100 * f1_score(due, said, average="macro", **ZERO)
     assert found["macro_f1"] == pytest.approx(macro)
-    one = 100 * f1_score(due, said, labels=[1], average="macro", zero_division=0)
+    one = 100 * f1_score(due, said, labels=[1], average="macro", **ZERO)
     assert found["f1"] == pytest.approx(one if count == 2 else macro)
 
 
@@ -32,9 +36,9 @@ def test_several_labels(data):
     draw = np.random.default_rng(data.draw(st.integers(0, 999)))
     due, said = (draw.random(size) < 0.4 for _ in range(2))
     found = metrics.multi_label_metrics(due, said)
-    assert found["micro_f1"] == pytest.approx(100 * f1_score(due, said, average="micro", zero_division=0))
+    assert found["micro_f1"] == pytest.approx(100 * f1_score(due, said, average="micro", **ZERO))
     met = [i for i in range(size[1]) if (due[:, i] | said[:, i]).any()]
-    want = f1_score(due, said, average="macro", labels=met, zero_division=0) if met else 0.0
+    want = f1_score(due, said, average="macro", labels=met, **ZERO) if met else 0.0
     assert found["macro_f1"] == pytest.approx(100 * want)
     assert found["exact"] == pytest.approx(100 * accuracy_score(due, said))
 
@@ -44,8 +48,10 @@ def test_numbers(rows):
     due, said = np.array(rows, dtype=float).T
     found = metrics.regression_metrics(due, said)
     if len(set(due)) > 1 and len(set(said)) > 1:
-        assert found["spearman"] == pytest.approx(100 * spearmanr(due, said).statistic, abs=1e-9)
-        assert found["pearson"] == pytest.approx(100 * pearsonr(due, said).statistic, abs=1e-9)
+        rank: Any = spearmanr(due, said)
+        line: Any = pearsonr(due, said)
+        assert found["spearman"] == pytest.approx(100 * rank.statistic, abs=1e-9)
+        assert found["pearson"] == pytest.approx(100 * line.statistic, abs=1e-9)
     else:
         assert found["spearman"] == found["pearson"] == 0.0
     assert found["rmse"] == pytest.approx(np.sqrt(((due - said) ** 2).mean()))
@@ -68,7 +74,7 @@ def test_no_threshold_is_better(rows):
     best = metrics.best_threshold(due, scores)
 
     def f1(limit: float) -> float:
-        return f1_score(due, scores >= limit, zero_division=0)
+        return f1_score(due, scores >= limit, **ZERO)
 
     if due.any():
         assert f1(best) == pytest.approx(max(f1(limit) for limit in np.unique(scores)))

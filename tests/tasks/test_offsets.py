@@ -26,6 +26,7 @@ FILES = {
 
 def check(rows: list[Row], seed: int) -> tuple[int, int]:
     """Windows and spans that were looked at; with scores drawn by chance, spans stand anywhere."""
+    assert MINILM is not None
     task = QuestionAnswering(Tokenizer.load(MINILM), TaskConfig(max_len=384, segments=True))
     draw = torch.Generator().manual_seed(seed)
     spans = windows = 0
@@ -34,6 +35,7 @@ def check(rows: list[Row], seed: int) -> tuple[int, int]:
         contexts = [row.values["context"] for row in part]
         tokens = task.windows([row.values["question"] for row in part], contexts)
         whole = task.tokenizer(contexts, special=False)
+        assert tokens.offsets is not None and whole.offsets is not None
         due = [{tuple(x) for x in each.tolist()} for each in whole.layout.split(whole.offsets)]
         seen: list[set[tuple[int, ...]]] = [set() for _ in part]
         last_of: list[set[tuple[int, ...]]] = [set() for _ in part]
@@ -54,7 +56,9 @@ def check(rows: list[Row], seed: int) -> tuple[int, int]:
                 spans += 1
             first, last = _place(tokens, i, answers_of(part[source]) or [])
             if (first, last) != (0, 0):
-                start, end = answers_of(part[source])[0]
+                answers = answers_of(part[source])
+                assert answers is not None
+                start, end = answers[0]
                 held = {c for a, b in at[parts == 1].tolist() for c in range(a, b)}  # no token holds space, nor marks
                 chosen = {c for a, b in at[first : last + 1].tolist() for c in range(a, b)}  # that the tokenizer drops
                 assert held & set(range(start, end)) <= chosen

@@ -47,6 +47,7 @@ def test_windows_hold_every_token_and_spans_are_what_stands_there(tokenizer, see
     task = QuestionAnswering(tokenizer, TaskConfig(max_len=max_len, segments=True))
     tokens = task.windows(["who sees the dog ?"], [context])
     whole = tokenizer(context, special=False)
+    assert tokens.offsets is not None
     seen = {tuple(x) for x in tokens.offsets[tokens.parts == 1].tolist()}
     assert seen == {tuple(x) for x in whole.offsets.tolist()}
     said = torch.randn(len(tokens.ids), 2, generator=torch.Generator().manual_seed(seed))
@@ -82,6 +83,7 @@ def test_the_answer_s_tokens_are_marked_in_each_window_that_holds_it(tokenizer, 
     columns, left = task.encode(rows({"question": "who ?", "context": context, "answers": [answer(text, start)]}))
     assert left == []
     tokens = task.windows(["who ?"], [context])
+    assert tokens.offsets is not None
     held = 0
     for i in range(len(columns["label"])):
         a, b = columns["label"].ids[2 * i : 2 * i + 2].tolist()

@@ -34,6 +34,7 @@ def test_the_decoder_reads_what_it_has_said_before(words, texts, data):
     chosen = data.draw(st.lists(st.integers(0, len(texts) - 1), min_size=1, max_size=5))
     batch = task.collate(columns, np.array(chosen))
     eos, pad = task.tokenizer.eos_id, task.tokenizer.pad_id
+    assert batch.target is not None and batch.target_layout is not None
     sides = (batch.layout.split(batch.ids), batch.target_layout.split(batch.labels))
     for place, (source, labels) in enumerate(zip(*sides, strict=True)):
         for ids, text in zip((source, labels), texts[chosen[place]], strict=True):

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 import torch
-from torch.distributed import TCPStore
+from torch.distributed import TCPStore  # pyright: ignore[reportPrivateImportUsage]
 
 from clearhead.train import heartbeat
 from clearhead.train.heartbeat import Heartbeat

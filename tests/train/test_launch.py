@@ -96,6 +96,7 @@ def test_a_signal_goes_to_all_and_ends_the_run(tmp_path):
     launched = Launched(tmp_path, body)
     while not all((tmp_path / f"here-{rank}").exists() for rank in (0, 1)):
         assert launched.process.is_alive()
+    assert launched.process.pid is not None
     os.kill(launched.process.pid, signal.SIGTERM)
     assert launched.end() == (128 + signal.SIGTERM, [], 1)
     assert all((tmp_path / f"left-{rank}").exists() for rank in (0, 1))

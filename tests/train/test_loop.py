@@ -6,6 +6,8 @@ import os
 import signal
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,8 +30,14 @@ def weights(job: TrainingJob) -> dict[str, torch.Tensor]:
     return {name: p.detach().clone() for name, p in job.model.named_parameters()}
 
 
-def timeless(folder) -> list[dict[str, object]]:
+def timeless(folder: Path) -> list[dict[str, Any]]:
     return [{k: v for k, v in record.items() if k not in TIMES} for record in read_log(folder / "log.jsonl")]
+
+
+def newest(folder: Path, keep: int) -> Path:
+    found = Checkpoints(folder / "checkpoints", keep).newest()
+    assert found is not None
+    return found
 
 
 def test_it_learns(begin):
@@ -147,13 +155,13 @@ def test_what_is_not_finite_updates_nothing_and_is_told(begin):
         calls += 1
         return output * float("nan") if calls == 5 else output
 
-    job.model.decoder.register_forward_hook(poison)
+    job.model.get_submodule("decoder").register_forward_hook(poison)
     with pytest.raises(
         NotFinite, match=r"the loss of step 5 is not finite \(epoch \d, batch \d: \d+ examples, the first is \d+\)"
     ):
         fit(job)
     assert [record["step"] for record in timeless(run.folder)] == [1, 2, 3, 4]
-    assert Checkpoints(run.folder / "checkpoints", 3).newest().name == "step-00000004"
+    assert newest(run.folder, 3).name == "step-00000004"
     assert all(p.isfinite().all() for p in job.model.parameters())
 
 
@@ -208,6 +216,7 @@ def interrupted(run, at: int, while_evaluating: bool) -> None:
     """Train until a signal that comes after this step, or while it is being evaluated."""
     job = job_of(run)
     measure = job.evaluate
+    assert measure is not None
 
     def evaluate(model, step):
         if while_evaluating and step == at:
@@ -233,8 +242,7 @@ def test_a_run_that_was_stopped_is_the_run_that_was_not(begin, at, while_evaluat
     job = job_of(whole)
     end = fit(job)
     interrupted(torn, at, while_evaluating)
-    newest = Checkpoints(torn.folder / "checkpoints", 2).newest()
-    assert newest is not None and int(newest.name[5:]) in (at, at + 1)
+    assert int(newest(torn.folder, 2).name[5:]) in (at, at + 1)
     other = job_of(torn)
     again = fit(other)
     assert timeless(torn.folder) == timeless(whole.folder)
@@ -255,7 +263,7 @@ def test_a_damaged_newest_checkpoint_costs_only_the_steps_since_the_one_before(b
         fit(other)
     assert timeless(torn.folder) == timeless(whole.folder)
     assert all(torch.equal(a, b) for a, b in zip(weights(job).values(), weights(other).values(), strict=True))
-    assert Checkpoints(torn.folder / "checkpoints", 3).newest().name == "step-00000012"
+    assert newest(torn.folder, 3).name == "step-00000012"
 
 
 def test_more_steps_go_on_from_the_end(begin):

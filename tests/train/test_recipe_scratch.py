@@ -18,8 +18,8 @@ def here(base, monkeypatch) -> Path:
     return base
 
 
-def written(out: Path, *args):
-    text = scratch_recipe(*args, out)
+def written(out: Path, task: str, files: list[Path]):
+    text = scratch_recipe(task, files, out)
     out.parent.mkdir(exist_ok=True)
     out.write_text(text)
     return read_recipe(out), text

@@ -10,7 +10,9 @@ import pytest
 import torch
 
 import clearhead
+from clearhead.data.ragged import Column, Ragged
 from clearhead.files import read_manifest
+from clearhead.models import TransformerConfig
 from clearhead.train import make_recipe, prepare, train
 from clearhead.train.checkpoint import read_tensors
 from clearhead.train.run_data import read_part
@@ -20,6 +22,11 @@ from tests.train.tiny import recipe, values
 def changed(section: str, **new: object):
     made = values()
     return make_recipe({**made, section: {**made[section], **new}})
+
+
+def ragged(column: Column) -> Ragged:
+    assert isinstance(column, Ragged)
+    return column
 
 
 def test_everything_is_made_once_and_told(base):
@@ -33,14 +40,15 @@ def test_everything_is_made_once_and_told(base):
     (base / "a.x").unlink()  # what was made is enough
     again = prepare(recipe(), base, base / "runs" / "one", told.append)
     assert told == []
-    assert all((again.train[c].ids == run.train[c].ids).all() for c in run.train)
+    assert all((ragged(again.train[c]).ids == ragged(run.train[c]).ids).all() for c in run.train)
 
 
 def test_the_first_rows_are_held_out_and_no_other(base):
     run = prepare(recipe(), base, base / "run")
     first = (base / "a.x").read_text().splitlines()[:10]
-    column = run.valid["source"]
-    texts = [run.task.tokenizer.decode(column.ids[column.offsets[i] : column.offsets[i + 1]]) for i in range(10)]
+    column = ragged(run.valid["source"])
+    examples = [column.ids[column.offsets[i] : column.offsets[i + 1]].tolist() for i in range(10)]
+    texts = [run.task.tokenizer.decode(ids) for ids in examples]
     assert texts == first
 
 
@@ -99,6 +107,7 @@ def test_transformers_opens_it(base):
     words = transformers.AutoTokenizer.from_pretrained(run.folder / "model")
     ours = clearhead.load(run.folder / "model").model.eval()
     batch = run.task.collate(run.valid, torch.arange(1).numpy())
+    assert batch.target is not None
     with torch.no_grad():
         scores = theirs(input_ids=batch.ids[None], decoder_input_ids=batch.target[None]).logits[0]
         mine = ours(batch.ids, batch.layout, batch.target, batch.target_layout)
@@ -184,6 +193,7 @@ def test_what_cannot_be_trained_is_told_before_it_is(base, section, new, says):
 
 def test_dropout_and_kernel_are_no_matter_of_the_folder(base):
     run = prepare(changed("model", embedding_dropout=0.0, kernel="reference"), base, base / "run")
+    assert isinstance(run.config.stack, TransformerConfig)
     assert run.config.stack.embedding_dropout == 0.0
 
 

@@ -45,6 +45,7 @@ def test_every_task_learns_from_blocks(bases, name, tmp_path):
     base = base_of(bases, name)
     run = prepare(make_recipe(TASKS[name]), base, tmp_path / "run")
     shards = open_shards(run.recipe.data.train, base)
+    assert shards is not None
     assert len(run.train["ids"]) == len(shards) - 8 and len(run.valid["ids"]) == 8
     examples = np.arange(len(run.train["ids"]))
     batch = run.task.collate(run.train, examples, 1)
@@ -60,7 +61,7 @@ def test_every_task_learns_from_blocks(bases, name, tmp_path):
         np.testing.assert_array_equal(inner, np.concatenate([b.tokens for b in shards.take(range(8, len(shards)))]))
     before = evaluate(run.job(_ranks()).model, run.task, run.valid, run.settings)["loss"]
     progress = train(run, shown=False)
-    assert progress.best < before and (run.folder / "model" / "config.json").exists()
+    assert progress.best is not None and progress.best < before and (run.folder / "model" / "config.json").exists()
     assert (run.folder / "generator").exists() == (name == "replaced_tokens")
 
 
@@ -86,6 +87,7 @@ def test_running_text_is_read_by_documents(bases, tmp_path):
     run = prepare(make_recipe(TASKS["language_model"]), bases["gpt2"], tmp_path / "run")
     mark = run.task.tokenizer.eos_id
     stretch = open_shards(run.recipe.data.train, bases["gpt2"])
+    assert stretch is not None
     for example in range(6):
         batch = run.task.collate(run.train, np.array([example]), 1)
         block = stretch[example + 8]

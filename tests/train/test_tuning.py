@@ -6,6 +6,7 @@ import json
 import random
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ from safetensors.torch import load_file
 from clearhead import load
 from clearhead.hub import model_folder
 from clearhead.hub.folder import open_folder
+from clearhead.models.heads import SequenceHead
+from clearhead.tasks import Classify
 from clearhead.text import tokenizer as tokenizer_module
 from clearhead.text import train_tokenizer
 from clearhead.train import make_recipe, prepare, train
@@ -129,7 +132,7 @@ def test_transformers_gives_the_same_scores_of_texts(trained, kind):
     if kind == "number":
         assert [a.answer for a in ours] == pytest.approx(logits[:, 0].tolist(), rel=1e-5)
         assert theirs.config.problem_type == "regression"
-        assert all(900 < a.answer < 2500 for a in ours), "in the scale of the rows"
+        assert all(isinstance(a.answer, float) and 900 < a.answer < 2500 for a in ours), "in the scale of the rows"
         return
     shares = logits.sigmoid() if kind == "several" else logits.softmax(1)
     for answer, row in zip(ours, shares, strict=True):
@@ -168,6 +171,7 @@ def test_transformers_gives_the_same_span(trained):
     with torch.no_grad():
         out = theirs(**given)
     answer = load(path).qa("which one ?", context)
+    assert answer.best is not None
     assert answer.text == "cow" == context[answer.best.start : answer.best.end]
     rows = [i for i, part in enumerate(given.sequence_ids(0)) if part == 1]
     best = max((out.start_logits[0, i] + out.end_logits[0, j], i, j) for i in rows for j in rows if i <= j)
@@ -214,7 +218,7 @@ def test_recurrent_nets_learn_the_same_tasks(folder, tmp_path):
                       "metric": metric, "optimizer": {"lr": 1e-2}, "schedule": {"kind": "linear", "warmup": 5}},
         })  # fmt: skip
         progress = train(prepare(made, folder, tmp_path / kind), shown=False)
-        assert progress.best > 85
+        assert progress.best is not None and progress.best > 85
     assert load(tmp_path / "one" / "model").classify("the old dog").answer == "animal"
 
 
@@ -277,7 +281,7 @@ def test_narrow_matrices_learn_and_open_in_peft(folder, tmp_path):
     learnt = {name for name, p in model.named_parameters() if p.requires_grad}
     assert all(name.startswith("head.") or ".parametrizations.weight.0." in name for name in learnt)
     progress = train(run, shown=False)
-    assert progress.best > 75
+    assert progress.best is not None and progress.best > 75
     before = dict(open_folder(folder / "start").model.named_parameters())
     after = dict(open_folder(tmp_path / "run" / "model").model.named_parameters())
     changed = {name for name in before if "pooler" not in name and not torch.equal(before[name], after[name])}
@@ -336,8 +340,10 @@ def test_texts_are_pooled_as_asked(folder, how, start, tmp_path):
     best = json.loads((tmp_path / "run" / "results.json").read_text())["curve"][-1]["valid_accuracy"]
     assert best > 90 or not start  # a body of fresh weights would take longer
     texts = ["the old dog", "one tree and a big car under"]
+    assert isinstance(run.task, Classify)
     batch = run.task.collate(run.task.read([texts]), np.arange(2))
     head = opened.model.head
+    assert isinstance(head, SequenceHead) and head.output is not None
     with torch.no_grad():
         states = opened.model.hidden_states(batch.ids, batch.layout)
         vectors = pooled_by_hand(how, states, batch.layout, head)
@@ -374,7 +380,8 @@ def test_results_are_those_of_the_folder(folder, kind, tmp_path):
     train(run, Distributed(), shown=False)
     told = json.loads((tmp_path / "run" / "results.json").read_text())
     opened = open_folder(tmp_path / "run" / "model")
-    scores = type(run.task).from_model(opened).score(opened, read_part(made.data.train, folder))
+    kind_of_task: Any = type(run.task)
+    scores = kind_of_task.from_model(opened).score(opened, read_part(made.data.train, folder))
     assert {name: told[name] for name in scores} == pytest.approx(scores, rel=1e-6)
     if kind == "number":
         assert told["rmse"] < 500 and told["loss"] == pytest.approx(told["rmse"] ** 2, rel=1e-3)

@@ -71,7 +71,8 @@ def test_a_number_of_the_log_that_differs_is_found(two, tmp_path, key, what):
         (torn / "log.jsonl").write_text("".join(json.dumps(r) + "\n" for r in log))
 
     differences = found(two, tmp_path, change)
-    assert differences[what].startswith("step 3: ")
+    told = differences[what]
+    assert told is not None and told.startswith("step 3: ")
     assert {name for name, difference in differences.items() if difference} == {what, "full log"}
 
 
@@ -94,14 +95,18 @@ def test_one_bit_of_one_tensor_is_found(two, tmp_path, what):
         model = build(run.config)
         optimizer = make_optimizer(model, run.recipe.train.optimizer)
         checkpoints = Checkpoints(torn / "checkpoints", 1)
-        progress = checkpoints.restore(checkpoints.newest(), model, optimizer)
+        newest = checkpoints.newest()
+        assert newest is not None
+        progress = checkpoints.restore(newest, model, optimizer)
         tensors = tensors_of(model, optimizer)
         name = next(
             n for n in tensors if n.startswith("model" if what == "weights" else "optimizer") and tensors[n].dim()
         )
         tensors[name].view(-1)[0].view(torch.int32).bitwise_xor_(1)
         checkpoints.save(progress, model, optimizer)
-        read_tensors(checkpoints.newest(), tensors)
+        newest = checkpoints.newest()
+        assert newest is not None
+        read_tensors(newest, tensors)
 
     differences = found(two, tmp_path, change)
     assert {name for name, difference in differences.items() if difference} == {what}

@@ -21,7 +21,7 @@ def test_encoder_cosine(minilm):
         moved = minilm.encode("Rain fell on the sea.", normalize=False)
     want = F.cosine_similarity(moved, minilm.encode("Rain fell on the sea.", normalize=False), dim=0)
     assert changed.score == pytest.approx(float(want), abs=1e-5)
-    assert changed.score < 0.99
+    assert changed.score is not None and changed.score < 0.99
 
 
 def test_ablation_leaves_the_model_unchanged(minilm):
@@ -40,6 +40,7 @@ def test_translation_log_probability(folders):  # noqa: F811
     app = load(folders["marian"])
     scene = record_scene(app.loaded, ["the old man sees a dog"], ["two children play"])
     answer = scene.inputs[0].answer
+    assert answer is not None and answer.score is not None and scene.ablated is not None
     assert answer.metric == "log-probability of the translation" and answer.score < 0
     assert answer.text == "two children play"
     changed = scene.ablated(0, {"decoder.0.cross": [0, 1]})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -74,7 +76,9 @@ def test_a_decoder_while_it_generates():
     head = record.head(2)
     torch.testing.assert_close(head.sum(1), torch.ones(6))
     assert torch.equal(head.triu(1), torch.zeros(6, 6))
-    queries, keys, _, scale = record.vectors(2)
+    vectors = record.vectors(2)
+    assert vectors is not None
+    queries, keys, _, scale = vectors
     want = (queries @ keys.T * scale).masked_fill(torch.ones(6, 6).triu(1).bool(), float("-inf")).softmax(-1)
     torch.testing.assert_close(head, want, atol=1e-6, rtol=1e-5)
 
@@ -99,7 +103,7 @@ def test_page_is_written_to_path(minilm, tmp_path):
 def test_every_figure(animals, kind, dark):
     from clearhead.viz.style import DARK, LIGHT
 
-    options = {"word": "it"} if kind == "word" else {}
+    options: dict[str, Any] = {"word": "it"} if kind == "word" else {}
     figure = plot(animals, kind, theme=DARK if dark else LIGHT, **options)
     figure.canvas.draw()
 

@@ -12,7 +12,7 @@ from clearhead.hub.folder import LoadedModel
 from clearhead.models import build
 from clearhead.tasks import LanguageModel, Translate
 from clearhead.text import train_tokenizer
-from clearhead.viz import record_scene, show
+from clearhead.viz import Captured, record_scene, show
 from tests.decode.conftest import corpus  # noqa: F401
 
 SMALL = {"width": 24, "hidden_size": 24}
@@ -54,6 +54,7 @@ def test_page_shows_exact_weights(tab, corpus, kind, tmp_path):  # noqa: F811
     tab.set_viewport_size({"width": 1200, "height": 2000})  # all words in sight
     tab.goto(show(scene, tmp_path / "page.html") + f"#lines.0.{last}.0")
     tab.wait_for_selector(".lines .word")
+    assert isinstance(layer.attention, Captured)
     view = layer.attention.view
     want = reference.rows(view.inputs, layer.attention.sequence, 0, slice(None)).double()
     assert want.shape == layer.attention.shape

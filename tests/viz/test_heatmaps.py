@@ -10,7 +10,9 @@ def test_cells_and_labels_of_each_map():
     assert len(figure.axes) == 2
     for axes in figure.axes:
         (mesh,) = axes.collections
-        assert mesh.get_array().tolist() == [list(row) for row in MAP.weights]
+        cells = mesh.get_array()
+        assert cells is not None
+        assert cells.tolist() == [list(row) for row in MAP.weights]
         assert mesh.get_clim() == (0.0, 1.0)
         assert [tick.get_text() for tick in axes.get_xticklabels()] == ["May", "3", "1998"]
         assert [tick.get_text() for tick in axes.get_yticklabels()] == ["1998", r"\$05"]

@@ -1,5 +1,6 @@
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +22,7 @@ def names(axes):
 def test_a_line_a_name_and_a_band_for_each_curve():
     figure = draw_curves([Panel(CURVES, "length", "BLEU", "one panel", ticks=[(1, "short"), (3, "long")])], "Length")
     (axes,) = figure.axes
-    assert [list(line.get_ydata()) for line in axes.lines] == [c.y for c in CURVES]
+    assert [np.asarray(line.get_ydata()).tolist() for line in axes.lines] == [c.y for c in CURVES]
     assert names(axes) == ["with", "without"]
     assert [text.get_color() for text in axes.texts] == [line.get_color() for line in axes.lines] == list(COLORS[:2])
     assert len(axes.collections) == 1  # one curve has a band

@@ -258,6 +258,8 @@ def test_page_makes_no_requests(chromium, animals, tmp_path):
 
 def test_a_policy_that_allows_the_page_s_own_code_alone(animals):
     text = page(animals)
-    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', text).group(1)
+    found = re.search(r'Content-Security-Policy" content="([^"]+)"', text)
+    assert found is not None
+    policy = found.group(1)
     assert policy.startswith("default-src &#x27;none&#x27;; script-src &#x27;sha256-")
     assert "unsafe" not in policy and "http" not in policy

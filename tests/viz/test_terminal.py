@@ -8,9 +8,10 @@ from clearhead.viz.terminal import shade
 
 
 def printed(weights, queries, keys, width=80):
-    console = Console(width=width, file=StringIO())
+    file = StringIO()
+    console = Console(width=width, file=file)
     console.print(draw_blocks(weights, queries, keys))
-    return console.file.getvalue().splitlines()
+    return file.getvalue().splitlines()
 
 
 def test_a_line_for_each_query_under_vertical_key_labels():

@@ -1,5 +1,6 @@
 import copy
 import csv
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -8,8 +9,10 @@ import torch.nn.functional as F
 
 from clearhead.attention import AttentionCore, Causal, Layout, MultiHead, Window, ablate_heads
 from clearhead.attention.capture import look
+from clearhead.attention.capture.bins import Pool
 from clearhead.attention.kernels.reference import dense_weights
-from clearhead.models import TransformerConfig, build_encoder, build_encoder_decoder
+from clearhead.layers import Block
+from clearhead.models import TransformerConfig, TransformerStack, build_encoder, build_encoder_decoder
 
 CONFIG = TransformerConfig(vocab_size=50, width=32, num_layers=2, num_heads=4, ffn_dim=48, dropout=0.0)
 SOURCE, TARGET = Layout.from_lengths([5, 40, 1]), Layout.from_lengths([3, 2, 7])
@@ -114,7 +117,9 @@ def test_tiles_pool_what_they_say():
             cells = [
                 [scaled[rows[i] : rows[i + 1], columns[j] : columns[j + 1]] for j in range(wide)] for i in range(tall)
             ]
-            for pool, reduce in (("max", torch.max), ("mean", torch.mean)):
+            pools: tuple[tuple[Pool, Callable[[torch.Tensor], torch.Tensor]], ...]
+            pools = (("max", torch.max), ("mean", torch.mean))
+            for pool, reduce in pools:
                 want = torch.stack([torch.stack([reduce(c) for c in line]) for line in cells])
                 got = view.tile(1, queries, keys, size=size, pool=pool, sequence=1, value_weighted=moved)
                 torch.testing.assert_close(got, want, atol=1e-6, rtol=1e-5)
@@ -246,9 +251,11 @@ def shared_and_apart():
     """A model whose layers share one block in the encoder and one in the decoder, and its twin with copies."""
     shared = build_encoder_decoder(CONFIG).eval()
     for stack in (shared.encoder, shared.decoder):
+        assert isinstance(stack, TransformerStack)
         stack.blocks = torch.nn.ModuleList([stack.blocks[0]] * 3)
     apart = copy.deepcopy(shared)
     for stack in (apart.encoder, apart.decoder):
+        assert isinstance(stack, TransformerStack)
         stack.blocks = torch.nn.ModuleList([copy.deepcopy(stack.blocks[0]) for _ in range(3)])
     return shared, apart
 
@@ -270,13 +277,16 @@ def test_layers_that_share_a_block_have_names_of_their_own():
 
 def test_shared_layers_stay_aligned_after_an_error_and_under_filters():
     shared, apart = shared_and_apart()
+    assert isinstance(shared.encoder, TransformerStack)
+    block = shared.encoder.blocks[0]
+    assert isinstance(block, Block)
     with look(apart) as want:
         apart(SOURCE_IDS, SOURCE, TARGET_IDS, TARGET)
     with look(shared, layers=["encoder.1", "decoder.2.cross"]) as seen:
         shared.encoder(SOURCE_IDS, SOURCE)  # a part of the model alone
         with pytest.raises(RuntimeError, match="shape"):
-            shared.encoder.blocks[0].attention(torch.zeros(46, 31), SOURCE)
-        shared.encoder.blocks[0].attention(torch.zeros(46, 32), SOURCE)  # one layer alone, out of turn
+            block.attention(torch.zeros(46, 31), SOURCE)
+        block.attention(torch.zeros(46, 32), SOURCE)  # one layer alone, out of turn
         shared(SOURCE_IDS, SOURCE, TARGET_IDS, TARGET)
     for name in seen:
         assert torch.equal(seen[name].heads(1), want[name].heads(1))
