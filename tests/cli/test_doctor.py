@@ -39,7 +39,9 @@ def test_every_kernel_in_every_dtype(report):
     assert all(f["auto"] == "forward, backward" for f in cpu if f["kernel"] == "grouped")
 
 
-@pytest.mark.parametrize(("wrong", "says"), [("off", "is over"), ("dies", "RuntimeError: no")])
+@pytest.mark.parametrize(
+    ("wrong", "says"), [pytest.param("off", "is over", marks=pytest.mark.slow), ("dies", "RuntimeError: no")]
+)
 def test_a_wrong_kernel_is_found(monkeypatch, wrong, says):
     right = grouped.run
 

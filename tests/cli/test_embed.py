@@ -62,7 +62,7 @@ def test_a_run_that_is_stopped_goes_on(folder, tmp_path):
         assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=30)
+    _, told = process.communicate(timeout=120)
     assert process.returncode == 130
     done = int(told.rpartition("--skip ")[2])
     first = np.load(partial)

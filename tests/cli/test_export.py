@@ -21,6 +21,7 @@ def folder(tmp_path_factory):
     return valid(tmp_path_factory.mktemp("models") / "bert")
 
 
+@pytest.mark.slow
 def test_onnx_is_held_against_the_original(folder, tmp_path):
     pytest.importorskip("onnxscript")
     done = run("export", folder, "--to", "onnx", "--out", tmp_path / "onnx", "--json")

@@ -138,7 +138,7 @@ def test_a_signal_leaves_a_checkpoint_and_the_same_command_goes_on(here, number)
     until(lambda: log.is_file() and log.read_bytes().count(b"\n") > 10)
     sent = time.monotonic()
     process.send_signal(number)
-    _, told = process.communicate(timeout=30)
+    _, told = process.communicate(timeout=120)
     assert time.monotonic() - sent < 10
     assert process.returncode == 128 + number
     assert "a checkpoint is saved, run the same command to resume" in told
@@ -176,7 +176,7 @@ def test_a_signal_while_the_data_is_made(here, number, code):
     until(lambda: (here / "runs" / "r" / "recipe.yaml").is_file())
     time.sleep(0.5)
     process.send_signal(number)
-    _, told = process.communicate(timeout=30)
+    _, told = process.communicate(timeout=120)
     assert process.returncode == code, told
     assert "Traceback" not in told
     assert not (here / "runs" / "r" / "data" / "train").exists()

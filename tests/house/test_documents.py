@@ -13,9 +13,11 @@ import pytest
 from tests.house.page_runner import ROOT, PageRunner, check_install, copy_clone, page_blocks
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LONG = ("cluster.md", "export.md", "pretrain.md", "see.md", "serve.md", "train.md", "tune.md")  # run by `make slow`
+RUN = [pytest.param(page, marks=[pytest.mark.slow] if page.name in LONG else [], id=page.name) for page in PAGES]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+@pytest.mark.parametrize("page", RUN)
 def test_blocks_run_in_page_order(page, tmp_path):
     """Nothing is prepared: a page has the files of a clone, and what its own blocks wrote. `pip` lines are checked."""
     if not any(block.runs for block in page_blocks(page)):

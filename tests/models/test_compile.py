@@ -35,7 +35,9 @@ def batches(count):
         )  # fmt: skip
 
 
-@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "t5", "alibi"])
+@pytest.mark.parametrize(
+    "positions", ["rotary", *(pytest.param(name, marks=pytest.mark.slow) for name in ("sinusoidal", "t5", "alibi"))]
+)
 def test_one_graph_for_all_shapes(positions):
     torch._dynamo.reset()
     model = build_encoder_decoder(replace(CONFIG, positions=positions, num_kv_heads=2))
@@ -55,6 +57,7 @@ def test_one_graph_for_all_shapes(positions):
     assert graphs[0] <= 2
 
 
+@pytest.mark.slow
 def test_inductor_too():
     torch._dynamo.reset()
     model = build_encoder_decoder(replace(CONFIG, num_layers=1)).eval()

@@ -199,7 +199,7 @@ def test_look_sees_what_was_used(shapes: int) -> None:
     holds()
 
 
-@pytest.mark.parametrize("shapes", SHAPES)
+@pytest.mark.parametrize("shapes", [20, SHAPES[1]])
 def test_cache_and_causal_alignment(shapes: int) -> None:
     """The whole at once, any chunking through the cache, and token by token are the same within 1e-5."""
 

@@ -47,6 +47,7 @@ def test_a_passage_keeps_its_answer(before, after, around):
     assert len(excerpt["context"]) <= around + 1 + len("the answer")
 
 
+@pytest.mark.slow
 def test_the_study_end_to_end(tmp_path):
     given = {"data": "made up", "base_model": MINILM, "num_test": 6, "seeds": 2, "pretraining_steps": 3, "batch_tokens": 512,
              "finetuning_steps": 2, "max_len": 64, "window": 64}  # fmt: skip

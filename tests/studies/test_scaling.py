@@ -40,6 +40,7 @@ def test_the_interval_holds_what_is_true_and_grows_with_noise():
     assert sum(v.high - v.low for v in far) > 2 * sum(v.high - v.low for v in near)
 
 
+@pytest.mark.slow
 def test_the_study_end_to_end(tmp_path):
     torch.set_num_threads(1)
     (tmp_path / "text.txt").write_text("".join(f"Line {n} says that {n} is {n * n}.\n" for n in range(600)))

@@ -80,7 +80,7 @@ def check(rows: list[Row], seed: int) -> tuple[int, int]:
 def test_every_token_and_every_span(name):
     file, step = FILES[name]
     rows = [row for row in squad_rows(DATA / file) if isinstance(row, Row)]
-    check(rows[::step], 0)
+    check(rows[:: 3 * step], 0)
 
 
 @pytest.mark.slow
