@@ -29,8 +29,9 @@ from clearhead.hub.folder import LoadedModel, open_folder, save_folder
 from clearhead.hub.sentence import SentenceConfig, read_sentence
 from clearhead.models.heads import HeadKind
 from clearhead.models.precision import choose_device, choose_dtype
-from clearhead.tasks import Classification, Classify, Pair, QaResult, QuestionAnswering, Tag, TagResult
-from clearhead.tasks.embed import BATCH_TOKENS, EmbeddedBatch, embed_texts
+from clearhead.tasks import Classification, Classify, Pair, QaResult, QuestionAnswering, Rerank, Tag, TagResult
+from clearhead.tasks.embed_texts import BATCH_TOKENS, EmbeddedBatch, embed_texts
+from clearhead.tasks.rerank import RankedDocument
 from clearhead.text import TokenBatch, Tokenizer
 from clearhead.text.token_batch import Truncation
 from clearhead.viz import CapturedRun
@@ -67,16 +68,19 @@ class Pipeline:
         *,
         pool: str | None = None,
         normalize: bool | None = None,
+        prompt: str | None = None,
         batch_tokens: int = BATCH_TOKENS,
     ) -> Tensor:
         """Return one vector per text, (len(texts), D), float32; for a single string, its vector (D,).
 
-        Pooling and normalization are the folder's unless given. A text longer than the model reads is truncated, with a
-        warning.
+        Pooling and normalization are the folder's unless given. `prompt` is the name of one of the folder's prompts:
+        "query" for what is asked, "document" for what is searched. A text longer than the model reads is truncated,
+        with a warning.
         """
         single = isinstance(texts, str)
         batch = [texts] if isinstance(texts, str) else texts
-        parts = list(self.encode_batches(batch, pool=pool, normalize=normalize, batch_tokens=batch_tokens))
+        options: dict[str, Any] = {"pool": pool, "normalize": normalize, "prompt": prompt, "batch_tokens": batch_tokens}
+        parts = list(self.encode_batches(batch, **options))
         if cut := sum(part.num_truncated for part in parts):
             longest = max(part.longest for part in parts)
             warnings.warn(
@@ -94,6 +98,7 @@ class Pipeline:
         *,
         pool: str | None = None,
         normalize: bool | None = None,
+        prompt: str | None = None,
         batch_tokens: int = BATCH_TOKENS,
     ) -> Iterator[EmbeddedBatch]:
         """Yield the vectors of texts batch by batch, for unbounded streams."""
@@ -103,7 +108,8 @@ class Pipeline:
             normalize=self.sentence.normalize if normalize is None else normalize,
             max_len=self.max_len,
         )
-        return embed_texts(self.model, self.tokenizer, texts, config, batch_tokens=batch_tokens)
+        prefix = self.sentence.prompt(prompt)
+        return embed_texts(self.model, self.tokenizer, texts, config, batch_tokens=batch_tokens, prompt=prefix)
 
     @cached_property
     def generator(self) -> TextGenerator:
@@ -293,6 +299,12 @@ class Pipeline:
             raise ValueError(f"{len(question)} questions and {len(context)} contexts: give one for each")
         inputs = list(zip(question, context, strict=True))
         return list(QuestionAnswering.from_model(self.loaded).answer(self.loaded, inputs, nbest=nbest))
+
+    def rerank(self, query: str, documents: Sequence[str]) -> list[RankedDocument]:
+        """Return the documents by their relevance to the query, the best first."""
+        scores = Rerank.from_model(self.loaded).answer(self.loaded, [(query, document) for document in documents])
+        ranked = [RankedDocument(i, score, documents[i]) for i, score in enumerate(scores)]
+        return sorted(ranked, key=lambda found: -found.score)
 
     def look(self, **options: Any) -> AbstractContextManager[CapturedRun]:
         """Capture attention while the model runs: `with model.look() as seen: model.encode("…")`, `seen.show()`."""

@@ -60,13 +60,13 @@ def test_every_command_is_listed_with_the_first_line_of_its_help():
 
 
 def test_choices_in_help_are_those_of_the_library():
-    from clearhead.tasks import TASKS, embed
+    from clearhead.tasks import TASKS, embed_texts
     from clearhead.text import KINDS, TEMPLATES
 
     assert tuple(TASKS) == options.TASK_NAMES
     assert tuple(TEMPLATES) == options.TEMPLATE_NAMES
     assert tuple(KINDS) == options.TOKENIZER_KINDS
-    assert embed.BATCH_TOKENS == options.EMBED_BATCH_TOKENS
+    assert embed_texts.BATCH_TOKENS == options.EMBED_BATCH_TOKENS
 
 
 def test_an_unknown_command_gets_a_suggestion():

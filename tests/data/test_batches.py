@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clearhead.data import TokenBudgetBatches, split_batch
+from clearhead.data import DistinctBatches, TokenBudgetBatches, split_batch
 from clearhead.data.batches import shuffle
 
 LENGTHS = st.lists(st.integers(0, 30), min_size=1, max_size=60).filter(lambda lengths: max(lengths) > 0)
@@ -108,3 +108,32 @@ def test_parts_cover_a_batch_in_order_and_are_balanced(lengths, parts):
     fair = sum(lengths) / parts
     for part in slices:
         assert abs(sum(lengths[part]) - fair) <= max(lengths, default=0)
+
+
+@given(
+    texts=st.lists(st.lists(st.integers(0, 30), min_size=1, max_size=3), min_size=1, max_size=60),
+    size=st.integers(1, 9),
+    seed=st.integers(0, 3),
+)
+@settings(max_examples=40)
+def test_distinct_batches_have_no_text_twice_and_every_example_that_fits(texts, size, seed):
+    keys = np.asarray([key for example in texts for key in example], dtype=np.int64)
+    counts = np.asarray([len(example) for example in texts], dtype=np.int64)
+    batches = DistinctBatches(keys, counts, size, seed)
+    found = [batches.batch(1, i) for i in range(len(batches))]
+    again = DistinctBatches(keys, counts, size, seed)
+    assert all(np.array_equal(batch, again.batch(1, i)) for i, batch in reversed(list(enumerate(found))))
+    for batch in found:
+        seen = [key for example in batch.tolist() for key in set(texts[example])]
+        assert len(seen) == len(set(seen))
+    placed = [example for batch in found for example in batch.tolist()]
+    assert len(placed) == len(set(placed))
+    for example in set(range(len(texts))) - set(placed):  # every batch has one of its texts
+        assert all(any(set(texts[other]) & set(texts[example]) for other in batch.tolist()) for batch in found)
+
+
+def test_distinct_batches_change_with_the_epoch():
+    keys = np.arange(40, dtype=np.int64)
+    batches = DistinctBatches(keys, np.full(20, 2), 4, 0)
+    assert not np.array_equal(batches.batch(0, 0), batches.batch(1, 0))
+    assert sorted(np.concatenate([batches.batch(0, i) for i in range(len(batches))]).tolist()) == list(range(20))

@@ -390,3 +390,16 @@ def test_text_as_it_is_in_the_world():
     rows = read_rows({"en": folder / "train.en.gz", "de": folder / "val.de.gz"})
     with pytest.raises(ValueError, match=r"train\.en\.gz has 29,000 lines, .*val\.de\.gz has 1,014 lines"):
         list(rows)
+
+
+def test_negatives_may_be_a_list_of_texts(tmp_path):
+    lines = [
+        {"q": "a", "n": ["b", "c"]}, {"q": "a", "n": "b"}, {"q": "a", "n": []}, {"q": "a", "n": ["b", None]},
+        {"q": "a", "n": [["b"]]}, {"q": ["a"], "n": "b"}, {"q": "a", "n": ["b", " "]},
+    ]  # fmt: skip
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    rows = read_rows(tmp_path / "rows.jsonl", {"anchor": "q", "negative": "n"})
+    assert [row.values["negative"] for row in rows] == [["b", "c"], "b"]
+    reasons = [row.reason for row in rows.skipped]
+    assert "not empty and not nested" in reasons[0] and "null" in reasons[1] and "nested" in reasons[2]
+    assert "a list, not text" in reasons[3] and "is empty" in reasons[4]

@@ -1,92 +1,155 @@
-from __future__ import annotations
+import json
+from pathlib import Path
 
-import tracemalloc
-
+import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
-from clearhead.hub.sentence import SentenceConfig, read_sentence
-from clearhead.pipeline import load
-from clearhead.tasks.embed import batches
-from tests.files.hostile import valid
+import clearhead
+from clearhead.data import Rows
+from clearhead.data.rows import Row
+from clearhead.hub.sentence import SentenceConfig, read_sentence, sentence_files
+from clearhead.tasks import Embed, TaskConfig
+from clearhead.tasks.hard_negatives import MiningConfig, mine_negatives
+from clearhead.tasks.retrieval import evaluate_ranking, nearest
+from clearhead.tasks.vector_losses import LossConfig
+from clearhead.train import Recipe
+from clearhead.train.recipe import make_recipe
+from clearhead.train.run import prepare, train
+from tests.real import MINILM
 
-
-@given(st.lists(st.integers(0, 50)), st.integers(1, 100))
-def test_batches_keep_order_and_budget(sizes, budget):
-    counts = list(batches(sizes, budget))
-    assert sum(counts) == len(sizes) and all(counts)
-    at = 0
-    for n in counts:
-        part = sizes[at : at + n]
-        assert n == 1 or sum(part) <= budget
-        assert at + n == len(sizes) or sum(part) + sizes[at + n] > budget, "no batch is smaller than it must be"
-        at += n
+TOPICS = ("lift stairs floor", "soup bread cake", "ticket price euro", "garden winter gate", "coat umbrella desk")
 
 
-@pytest.fixture
-def app(tmp_path):
-    return load(valid(tmp_path / "bert"))
+def pairs() -> list[dict[str, str]]:
+    return [
+        {"anchor": f"where is the {word} number {i}", "positive": f"{topic} in room {i}"}
+        for i, topic in enumerate(TOPICS * 4)
+        for word in topic.split()
+    ]
 
 
-def test_nothing_to_encode(app):
-    assert app.encode([]).shape == (0, 16)
-    assert app.encode(["", "a"]).shape == (2, 16)
-    assert app.encode("a b").shape == (16,)
+def rows(values) -> Rows:
+    return Rows(lambda: (Row(v, "rows", i) for i, v in enumerate(values, 1)))
 
 
-def test_pooling_and_length(app):
-    raw = app.encode(["a b c", "d"], normalize=False)
-    unit = app.encode(["a b c", "d"], normalize=True)
-    torch.testing.assert_close(unit, torch.nn.functional.normalize(raw, dim=1))
-    assert not torch.allclose(app.encode(["a b c"], pool="first"), raw[:1])
-    with pytest.raises(ValueError, match="there is no pooling 'median': choose first, last, bidirectional_last, mean"):
-        app.encode(["a"], pool="median")
-
-
-def test_what_is_no_text_is_refused(app):
-    with pytest.raises(TypeError, match="text 1 is int"):
-        app.encode(["a", 3])
-
-
-def test_a_stream_is_read_as_it_comes(app):
-    """Texts without end: nothing is held but the batch at hand."""
-    drawn = 0
-
-    def endless():
-        nonlocal drawn
-        while True:
-            drawn += 1
-            yield "a b c d"
-
-    stream = app.encode_batches(endless(), batch_tokens=64)
-    next(stream)
-    tracemalloc.start()
-    held = []
-    for _ in range(200):
-        next(stream)
-        held.append(tracemalloc.get_traced_memory()[0])
-    tracemalloc.stop()
-    assert drawn < 4000
-    assert max(held[100:]) < 2 * max(held[:100]) + 100_000
-
-
-def test_what_folders_say_of_sentences():
-    modules = (
-        b'[{"type": "sentence_transformers.models.Transformer"}, {"type": "sentence_transformers.models.Pooling"}%s]'
-    )
-    old = {"modules.json": modules % b"", "1_Pooling/config.json": b'{"pooling_mode_cls_token": true}'}
-    assert read_sentence(old) == SentenceConfig(pool="first")
-    new = {
-        "modules.json": modules % b', {"type": "sentence_transformers.models.Normalize"}',
-        "1_Pooling/config.json": b'{"pooling_mode": "lasttoken"}',
-        "sentence_bert_config.json": b'{"max_seq_length": 99}',
-        "config_sentence_transformers.json": b'{"prompts": {"query": "search: "}, "default_prompt_name": "query"}',
+def embed_recipe(folder: Path, **changes) -> Recipe:
+    (folder / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in pairs()))
+    values = {
+        "task": "embed",
+        "data": {
+            "train": {"file": "pairs.jsonl", "anchor": "anchor", "positive": "positive"},
+            "validation_rows": 12,
+            "max_len": 32,
+        },
+        "model": {"width": 32, "num_layers": 1, "num_heads": 2, "ffn_dim": 64},
+        "tokenizer": {"vocab_size": 200},
+        "train": {"steps": 12, "batch_examples": 8, "evaluate_every": 6, "save_every": 6, "metric": "mrr", "keep": 2},
     }
-    assert read_sentence(new) == SentenceConfig(pool="last", normalize=True, max_len=99, prompt="search: ")
-    assert read_sentence({}) == SentenceConfig()
-    with pytest.raises(ValueError, match="Dense"):
-        read_sentence({"modules.json": b'[{"type": "sentence_transformers.models.Dense"}]'})
-    with pytest.raises(ValueError, match="pools by"):
-        read_sentence({**old, "1_Pooling/config.json": b'{"pooling_mode_mean_sqrt_len_tokens": true}'})
+    return make_recipe({**values, **changes})
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("embed")
+    prompts = {"embedding": {"query_prompt": "where ", "document_prompt": "room "}}
+    run = prepare(embed_recipe(folder, **prompts), folder, folder / "run")
+    train(run, shown=False)
+    return folder / "run" / "model"
+
+
+def test_sentence_transformers_gives_the_same_vectors(trained):
+    library = pytest.importorskip("sentence_transformers")
+    theirs = library.SentenceTransformer(str(trained), device="cpu")
+    ours = clearhead.load(trained)
+    texts = [row["anchor"] for row in pairs()][:9]
+    for prompt in ("query", "document"):
+        want = torch.from_numpy(theirs.encode(texts, prompt_name=prompt))
+        torch.testing.assert_close(ours.encode(texts, prompt=prompt), want, atol=1e-5, rtol=0)
+    torch.testing.assert_close(ours.encode(texts), torch.from_numpy(theirs.encode(texts)), atol=1e-5, rtol=0)
+    assert not torch.allclose(ours.encode(texts, prompt="query"), ours.encode(texts, prompt="document"), atol=1e-3)
+
+
+def test_a_run_learns_and_its_folder_evaluates(trained):
+    results = json.loads((trained.parent / "results.json").read_text())
+    assert results["steps"] == 12
+    loaded = clearhead.load(trained).loaded
+    scores = Embed.from_model(loaded).evaluate(loaded, rows(pairs())).scores()
+    assert set(scores) == {"mrr", "ndcg", "recall_1", "recall_5", "recall_20"}
+    assert 0 < scores["recall_1"] <= scores["recall_5"] <= scores["recall_20"] <= 100
+
+
+@pytest.mark.parametrize("kind", ["mean", "first", "last", "max"])
+@pytest.mark.parametrize("normalize", [True, False])
+def test_sentence_files_are_read_as_written(kind, normalize):
+    prompts = {"query": "query: ", "document": "passage: "}
+    config = SentenceConfig(pool=kind, normalize=normalize, max_len=77, prompts=prompts)
+    assert read_sentence(sentence_files(config, 384)) == config
+
+
+def test_an_unknown_prompt_is_refused_and_query_and_document_are_optional():
+    config = SentenceConfig(prompts={"web": "web: "}, default_prompt="web")
+    assert config.prompt() == config.prompt("web") == "web: " and config.prompt("query") == ""
+    with pytest.raises(ValueError, match=r"no prompt 'wob': the model has web"):
+        config.prompt("wob")
+
+
+@pytest.mark.parametrize(
+    ("columns", "kind", "message"),
+    [
+        (("anchor", "positive"), "triplet", "needs the column negative"),
+        (("anchor", "positive"), "cosent", "needs the column number"),
+        (("anchor", "positive", "negative"), "margin_mse", "negative and number"),
+        (("anchor", "positive"), "binary", "the task embed has"),
+    ],
+)
+def test_a_loss_that_the_columns_cannot_feed_is_refused(columns, kind, message):
+    with pytest.raises(ValueError, match=message):
+        Embed(None, TaskConfig(columns=columns, loss=LossConfig(kind=kind)))  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("columns", "kind"),
+    [
+        (("anchor", "positive"), "multiple_negatives"),
+        (("anchor", "positive", "negative"), "multiple_negatives"),
+        (("text", "second", "number"), "cosent"),
+        (("anchor", "positive", "negative", "number"), "margin_mse"),
+    ],
+)
+def test_the_loss_follows_from_the_columns(columns, kind):
+    task = Embed(None, TaskConfig(columns=columns))  # pyright: ignore[reportArgumentType]
+    assert task.loss_kind == kind
+
+
+def test_ranking_metrics_by_hand():
+    ranked = [[2, 0, 1], [1, 0, 2]]
+    found = evaluate_ranking(ranked, [{0}, {1}]).scores()
+    assert found["mrr"] == pytest.approx(100 * (1 / 2 + 1) / 2)
+    assert found["recall_1"] == pytest.approx(50) and found["recall_5"] == pytest.approx(100)
+    assert found["ndcg"] == pytest.approx(100 * (1 / np.log2(3) + 1) / 2)
+
+
+def test_nearest_is_exact_and_takes_no_more_than_there_is():
+    torch.manual_seed(0)
+    queries, documents = torch.randn(5, 4), torch.randn(7, 4)
+    scores, numbers = nearest(queries, documents, 20)
+    assert numbers.shape == (5, 7)
+    torch.testing.assert_close(scores, (queries @ documents.t()).gather(1, numbers))
+    assert bool((scores[:, 1:] <= scores[:, :-1]).all())
+
+
+@pytest.mark.skipif(MINILM is None, reason="MiniLM is not installed")
+def test_mined_negatives_are_near_but_never_right(minilm):
+    values = [
+        {"anchor": "Is there a lift?", "positive": "The lift goes to the upper floor."},
+        {"anchor": "Is there a lift?", "positive": "Take the lift beside the stairs."},
+        {"anchor": "What is for lunch?", "positive": "The kitchen serves soup at noon."},
+        {"anchor": "Where are the stairs?", "positive": "The stairs lead to the upper floor."},
+    ]
+    found = list(mine_negatives(minilm.loaded, values, MiningConfig(num_negatives=1, margin=1.0)))
+    assert found[0]["negative"] == ["The stairs lead to the upper floor."]
+    right = {row["positive"] for row in values if row["anchor"] == "Is there a lift?"}
+    assert not right & {text for row in found[:2] for text in row["negative"]}
+    strict = list(mine_negatives(minilm.loaded, values, MiningConfig(num_negatives=3, margin=0.3)))
+    assert all("stairs lead" not in text for row in strict[:1] for text in row["negative"])

@@ -21,6 +21,7 @@ COMMANDS = {
         "check": "Check labeled data before training: labels, lengths, leaks.",
         "tokenizer": "Train a tokenizer on text files.",
         "prepare": "Turn a corpus into token shards for pretraining.",
+        "mine": "Write hard negatives for the training of embeddings.",
     },
     "Train": {
         "new": "Write a commented recipe for your data.",

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 TASK_NAMES = (
-    "translate", "language_model", "dialogue", "masked_lm", "replaced_tokens", "classify", "pair", "tag", "qa",
+    "translate", "language_model", "dialogue", "masked_lm", "replaced_tokens", "classify", "pair", "tag", "qa", "embed",
+    "rerank",
 )  # fmt: skip
 TEMPLATE_NAMES = ("bert", "albert", "roberta", "bart", "xlm-roberta", "gpt2", "llama", "t5", "marian")
 TOKENIZER_KINDS = ("wordpiece", "bpe", "unigram")

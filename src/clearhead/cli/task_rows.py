@@ -7,8 +7,13 @@ from clearhead.data import Rows, columns_of, read_rows
 from clearhead.data.spans import is_span_file
 from clearhead.hub.folder import LoadedModel
 from clearhead.tasks.labels import COLUMNS
+from clearhead.train.recipe_finetune import find_pairs
 
-INPUTS = {"classify": ("text",), "pair": ("text", "second"), "tag": ("words",), "qa": ("question", "context")}
+PAIR_FIELDS = ("anchor", "positive", "negative", "text", "second", "number")
+INPUTS = {
+    "classify": ("text",), "pair": ("text", "second"), "tag": ("words",), "qa": ("question", "context"),
+    "embed": ("text",), "rerank": ("text", "second"),
+}  # fmt: skip
 
 
 def rows_for(
@@ -20,6 +25,8 @@ def rows_for(
     """
     trained = loaded.metadata.get("recipe", {}).get("data", {}).get("train", {})
     fields = list(INPUTS[task.spec.name])
+    if labeled and task.spec.name in ("embed", "rerank"):
+        return labeled_pairs(file, columns, trained)
     if labeled:
         column_set = next((c for c in task.spec.column_sets if set(c) <= set(trained)), task.spec.column_sets[0])
         fields += [name for name in column_set if name not in fields]
@@ -40,6 +47,25 @@ def rows_for(
             )
         result[name] = column
     return read_rows(file, result | ({"id": id_column} if id_column is not None else {}))
+
+
+def labeled_pairs(file: Path, columns: dict[str, str], trained: dict[str, str]) -> Rows:
+    """Return rows for the evaluation of vectors and rerankers: pairs, triplets or scored pairs."""
+    if columns:
+        return read_rows(file, columns)
+    part = {name: column for name, column in trained.items() if name not in ("file", "group")}
+    available = columns_of(file)
+    if part and set(part.values()) <= set(available):
+        return read_rows(file, part)
+    return read_rows(file, {name: str(column) for name, column in find_pairs(file).items() if name in PAIR_FIELDS})
+
+
+def pair_rows(file: Path, columns: dict[str, str]) -> Rows:
+    """Return the pairs of a file: its anchors and positives."""
+    found = columns or {name: str(column) for name, column in find_pairs(file).items()}
+    if not {"anchor", "positive"} <= set(found):
+        raise ValueError(f"{file} has no pairs: name them with --column anchor=NAME --column positive=NAME")
+    return read_rows(file, {name: found[name] for name in ("anchor", "positive")})
 
 
 def parse_columns(options: list[str] | None) -> dict[str, str]:

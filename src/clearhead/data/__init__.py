@@ -1,6 +1,6 @@
 """Data: readers of common file formats, named data sets, tokenized columns on disk, and batching."""
 
-from clearhead.data.batches import FixedSizeBatches, Integers, TokenBudgetBatches, split_batch
+from clearhead.data.batches import DistinctBatches, FixedSizeBatches, Integers, TokenBudgetBatches, split_batch
 from clearhead.data.catalog import DATASETS, Dataset, RemoteFile
 from clearhead.data.datasets import data_home, fetch, import_files, locate
 from clearhead.data.ragged import Column, Columns, InMemoryColumns, Ragged, open_columns, save_columns
@@ -12,6 +12,7 @@ __all__ = [
     "Column",
     "Columns",
     "Dataset",
+    "DistinctBatches",
     "FixedSizeBatches",
     "InMemoryColumns",
     "Integers",

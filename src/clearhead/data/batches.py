@@ -103,6 +103,62 @@ class FixedSizeBatches:
         return shuffle(self.count, self.seed, epoch, range(i * self.size, last))
 
 
+@dataclass(frozen=True, eq=False)
+class DistinctBatches:
+    """Batches of `size` examples without a common text, shuffled anew every epoch.
+
+    In-batch negatives need it: a text that occurs twice in a batch would be its own negative. Each example of the
+    shuffled epoch joins the first batch that has room and none of its texts. One that finds none joins the smallest
+    batch without its texts; if every batch has one of them, it is left out of this epoch.
+    """
+
+    keys: Integers  # (texts,) a number for each distinct text, example after example
+    counts: Integers  # (examples,) the number of texts of each example
+    size: int
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if len(self.counts) < 1:
+            raise ValueError("there are no examples to batch")
+        if self.size < 1:
+            raise ValueError(f"a batch of {self.size} examples: it must have at least 1")
+
+    def __len__(self) -> int:
+        return -(-len(self.counts) // self.size)
+
+    def place(self, step: int) -> tuple[int, int]:
+        return divmod(step, len(self))
+
+    def batch(self, epoch: int, i: int) -> Integers:
+        if not 0 <= i < len(self):
+            raise ValueError(f"there is no batch {i}: an epoch has {len(self)}")
+        cached = self.__dict__.get("_cached")
+        if cached is None or cached[0] != epoch:
+            cached = epoch, self._epoch(epoch)
+            self.__dict__["_cached"] = cached
+        return cached[1][i]
+
+    def _epoch(self, epoch: int) -> list[Integers]:
+        ends = np.cumsum(self.counts)
+        texts = [set(part.tolist()) for part in np.split(self.keys, ends[:-1])]
+        members: list[list[int]] = [[] for _ in range(len(self))]
+        seen: list[set[int]] = [set() for _ in members]
+        first = 0  # batches before it are full
+        for example in shuffle(len(self.counts), self.seed, epoch).tolist():
+            while first < len(members) and len(members[first]) >= self.size:
+                first += 1
+            own = texts[example]
+            free = (b for b in range(first, len(members)) if len(members[b]) < self.size and seen[b].isdisjoint(own))
+            chosen = next(free, None)
+            if chosen is None:
+                others = [b for b in range(len(members)) if seen[b].isdisjoint(own)]
+                chosen = min(others, key=lambda b: len(members[b]), default=None)
+            if chosen is not None:
+                members[chosen].append(example)
+                seen[chosen] |= own
+        return [np.asarray(batch, dtype=np.int64) for batch in members]
+
+
 def shuffle(count: int, seed: int, epoch: int, places: range | None = None) -> Integers:
     """Return a permutation of range(count) for this seed and epoch, or its values at `places`."""
     places = range(count) if places is None else places

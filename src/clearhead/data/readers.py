@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from clearhead.data.conll import column_index, conll_names, conll_rows
 from clearhead.data.delimited import (
@@ -62,7 +63,9 @@ def read_rows(source: Mapping[str, Path] | Path, columns: Mapping[str, str] | No
         indices = {ours: column_index(source, theirs, names) for ours, theirs in columns.items()}
         return Rows(partial(conll_rows, source, indices))
     if ends_with(source, ".json"):
-        return Rows(partial(squad_rows, _existing(source)))
+        for name in (columns or {}).values():
+            _check(source, name, SQUAD_COLUMNS)
+        return Rows(partial(_squad, _existing(source), columns))
     kind = _kind(source)
     if kind == ".txt" and columns is not None and set(columns.values()) <= set(LABELED_COLUMNS):
         return Rows(partial(_labeled, source, columns))
@@ -108,6 +111,14 @@ def _text(files: Mapping[str, Path]) -> partial[Iterator[Row | SkippedRow]]:
     return partial(plain_rows, name, text_files(path) if path.is_dir() else [path])
 
 
+def _squad(path: Path, columns: Mapping[str, str] | None) -> Iterator[Row | SkippedRow]:
+    for row in squad_rows(path):
+        if columns is None or isinstance(row, SkippedRow):
+            yield row
+        else:
+            yield Row({ours: row.values[theirs] for ours, theirs in columns.items()}, row.file, row.line)
+
+
 def _labeled(path: Path, wanted: Mapping[str, str]) -> Iterator[Row | SkippedRow]:
     return _rows(str(path), labeled_records(path, wanted), wanted)
 
@@ -121,15 +132,19 @@ def _table(path: Path, kind: str, wanted: Mapping[str, str], header: bool) -> It
 
 
 def _rows(
-    file: str, records: Iterator[tuple[int, dict[str, str] | RowError]], wanted: Mapping[str, str]
+    file: str, records: Iterator[tuple[int, dict[str, Any] | RowError]], wanted: Mapping[str, str]
 ) -> Iterator[Row | SkippedRow]:
     for line, values in records:
         if isinstance(values, RowError):
             yield SkippedRow(file, line, values.reason)
-        elif empty := [theirs for ours, theirs in wanted.items() if not values[ours].strip()]:
+        elif empty := [theirs for ours, theirs in wanted.items() if _is_empty(values[ours])]:
             yield SkippedRow(file, line, f"{empty[0]!r} is empty", values)
         else:
             yield Row(values, file, line)
+
+
+def _is_empty(value: str | list[str]) -> bool:
+    return any(not text.strip() for text in ([value] if isinstance(value, str) else value))
 
 
 def _existing(path: Path) -> Path:

@@ -11,6 +11,7 @@ from clearhead.data.lines import MAX_LINE_BYTES, NOT_UTF8, TOO_LONG, check_text,
 from clearhead.data.rows import RowError
 
 KEY_SAMPLE_RECORDS = 100  # JSONL records whose keys name the columns
+LIST_COLUMNS = ("negative",)  # of ours, whose values may be lists of texts
 PARQUET_BATCH_ROWS = 256  # rows in memory at a time
 
 
@@ -20,7 +21,7 @@ def json_names(path: Path) -> list[str]:
     return list({key: None for record in records if not isinstance(record, RowError) for key in record})
 
 
-def json_records(path: Path, wanted: Mapping[str, str]) -> Iterator[tuple[int, dict[str, str] | RowError]]:
+def json_records(path: Path, wanted: Mapping[str, str]) -> Iterator[tuple[int, dict[str, Any] | RowError]]:
     """Yield the line number and the wanted values of each JSON object; numbers keep their written form."""
     for number, line in enumerate(text_lines(path), 1):
         record = _object(line)
@@ -47,12 +48,20 @@ def _no_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is not a number in JSON")
 
 
-def _texts(record: Mapping[str, Any], wanted: Mapping[str, str]) -> dict[str, str] | RowError:
-    texts: dict[str, str] = {}
+def _texts(record: Mapping[str, Any], wanted: Mapping[str, str]) -> dict[str, Any] | RowError:
+    texts: dict[str, Any] = {}
     for ours, theirs in wanted.items():
         if theirs not in record:
             return RowError(f"missing {theirs!r}")
         value = record[theirs]
+        if ours in LIST_COLUMNS and isinstance(value, list):
+            items = [_texts({theirs: item}, {ours: theirs}) for item in value if not isinstance(item, list)]
+            if error := next((item for item in items if isinstance(item, RowError)), None):
+                return error
+            if not items or len(items) < len(value):
+                return RowError(f"{theirs!r} must be a list of texts, not empty and not nested")
+            texts[ours] = [item[ours] for item in items if not isinstance(item, RowError)]
+            continue
         if type(value) is int or (type(value) is float and math.isfinite(value)):
             value = json.dumps(value)
         if not isinstance(value, str):
@@ -76,7 +85,7 @@ def parquet_names(path: Path) -> list[str]:
     return list(_parquet(path).schema_arrow.names)
 
 
-def parquet_records(path: Path, wanted: Mapping[str, str]) -> Iterator[tuple[int, dict[str, str] | RowError]]:
+def parquet_records(path: Path, wanted: Mapping[str, str]) -> Iterator[tuple[int, dict[str, Any] | RowError]]:
     """Yield the row number, from 1, and the wanted values of each row."""
     number = 1
     file = _parquet(path)

@@ -7,7 +7,7 @@ from typing import Any
 from clearhead.data.lines import read_json_file
 from clearhead.data.rows import Row, SkippedRow
 
-SQUAD_COLUMNS = ["question", "context", "answers", "id"]
+SQUAD_COLUMNS = ["question", "context", "answers", "id", "title"]
 
 
 def squad_rows(path: Path) -> Iterator[Row | SkippedRow]:
@@ -22,7 +22,7 @@ def squad_rows(path: Path) -> Iterator[Row | SkippedRow]:
             context = paragraph.get("context") if isinstance(paragraph, dict) else None
             for question in _list(paragraph, "qas"):
                 number += 1
-                values = _row(question, context)
+                values = _row(question, context, str(entry.get("title", "")) if isinstance(entry, dict) else "")
                 yield SkippedRow(file, number, values) if isinstance(values, str) else Row(values, file, number)
 
 
@@ -38,7 +38,7 @@ def paragraph_rows(name: str, path: Path) -> Iterator[Row | SkippedRow]:
                 yield SkippedRow(str(path), number, "no context")
 
 
-def _row(question: Any, context: Any) -> dict[str, Any] | str:
+def _row(question: Any, context: Any, title: str) -> dict[str, Any] | str:
     """Return the values of a question, or the reason why it cannot be used."""
     if not isinstance(context, str) or not context.strip():
         return "its paragraph has no context"
@@ -58,7 +58,8 @@ def _row(question: Any, context: Any) -> dict[str, Any] | str:
         if start is None:
             return "the answer does not occur in its context"
         answers.append({"text": text, "start": start})
-    return {"question": question["question"], "context": context, "answers": answers, "id": str(question.get("id", ""))}
+    text, id = question["question"], str(question.get("id", ""))
+    return {"question": text, "context": context, "answers": answers, "id": id, "title": title}
 
 
 def nearest(context: str, text: str, hint: Any = None) -> int | None:

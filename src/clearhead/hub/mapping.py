@@ -163,6 +163,9 @@ class Family:
         named = [name for name in raw.get("architectures") or [] if name in (*self.heads, *own)]
         if kind is not None:
             matching = [name for name in (*named, *self.heads) if self.head(name).kind == kind]
+            if not matching and kind == "pooler":  # the smallest model without a head
+                bare = [name for name, head in self.heads.items() if head.kind is None]
+                matching = sorted(bare, key=lambda name: len(self.heads[name].stacks or self.stacks))
             if not matching:
                 kinds = ", ".join(dict.fromkeys(str(h.kind) for h in self.heads.values() if h.kind))
                 raise ValueError(f"{self.title} has no {kind!r} head: choose one of {kinds}")

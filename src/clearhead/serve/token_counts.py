@@ -34,7 +34,7 @@ def count_tokens(model: ServedModel, work: str, values: Sequence[Any]) -> list[i
         return [_request_tokens(value) if isinstance(value, GenerationRequest) else 1 for value in values]
     max_len = model.pipeline.max_len if work in TRUNCATED_WORK else None
     if isinstance(values[0], str):
-        prefix = model.pipeline.sentence.prompt if work == "embed" else ""
+        prefix = model.pipeline.sentence.prompt() if work == "embed" else ""
         first, second = [prefix + text for text in values], None
     else:
         first, second = map(list, zip(*values, strict=True))

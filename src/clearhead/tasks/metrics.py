@@ -52,13 +52,16 @@ def multi_label_metrics(target: Numbers, predicted: Numbers) -> dict[str, float]
     }
 
 
+def correlations(target: Numbers, predicted: Numbers) -> dict[str, float]:
+    """Return Spearman and Pearson correlation, in percent."""
+    spearman, pearson = _correlation(_ranks(target), _ranks(predicted)), _correlation(target, predicted)
+    return {"spearman": 100 * spearman, "pearson": 100 * pearson}
+
+
 def regression_metrics(target: Numbers, predicted: Numbers) -> dict[str, float]:
     """Return Spearman and Pearson correlation, in percent, and the root mean squared error."""
-    return {
-        "spearman": 100 * _correlation(_ranks(target), _ranks(predicted)),
-        "pearson": 100 * _correlation(target, predicted),
-        "rmse": float(np.sqrt(np.mean((target - predicted) ** 2))) if len(target) else 0.0,
-    }
+    rmse = float(np.sqrt(np.mean((target - predicted) ** 2))) if len(target) else 0.0
+    return {**correlations(target, predicted), "rmse": rmse}
 
 
 def bleu_scores(predicted: Sequence[str], references: Sequence[str]) -> dict[str, float]:

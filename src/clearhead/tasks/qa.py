@@ -19,7 +19,7 @@ from clearhead.hub.folder import LoadedModel
 from clearhead.models.heads import HeadKind
 from clearhead.models.model import Model
 from clearhead.tasks import metrics
-from clearhead.tasks.embed import batches
+from clearhead.tasks.embed_texts import batches
 from clearhead.tasks.encoder_task import BATCH_TOKENS, EncoderTask, head_labels
 from clearhead.tasks.task import Batch, Skipped, TaskConfig, TaskSpec
 from clearhead.tasks.windows import WindowTokenizer, collate_windows, concat_columns, windows

@@ -4,14 +4,16 @@ from typing import Any
 
 from clearhead.hub.folder import LoadedModel
 from clearhead.tasks.classify import Classify, Pair
+from clearhead.tasks.embed import Embed
 from clearhead.tasks.qa import QuestionAnswering
+from clearhead.tasks.rerank import Rerank
 from clearhead.tasks.tag import Tag
 from clearhead.tasks.task import Answering
 
 AnswerTask = Answering[Any, Any]
 TASK_BY_HEAD = {"sequence": "classify", "token": "tag", "span": "qa"}  # for folders whose manifest names no task
 ANSWER_TASKS: dict[str, type[AnswerTask]] = {
-    "classify": Classify, "pair": Pair, "tag": Tag, "qa": QuestionAnswering,
+    "classify": Classify, "pair": Pair, "tag": Tag, "qa": QuestionAnswering, "embed": Embed, "rerank": Rerank,
 }  # fmt: skip
 
 

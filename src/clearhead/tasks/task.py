@@ -16,9 +16,11 @@ from clearhead.attention import Layout
 from clearhead.data import Columns, InMemoryColumns, Integers, Rows
 from clearhead.hub.families import Family
 from clearhead.hub.folder import LoadedModel
+from clearhead.hub.sentence import SentenceConfig
 from clearhead.models import ModelConfig
 from clearhead.models.heads import HeadKind
 from clearhead.tasks.metrics import Evaluation
+from clearhead.tasks.vector_losses import LossConfig
 from clearhead.text import Tokenizer
 
 
@@ -72,9 +74,11 @@ class TaskConfig:
     language: str = "en"  # for sentence splitting
     family: str = "bert"  # of the pre-trained encoder
     encoder: bool = False  # dialogue: an encoder reads the history
+    loss: LossConfig = field(default_factory=LossConfig)  # of embed and rerank
+    embedding: SentenceConfig = field(default_factory=lambda: SentenceConfig(normalize=True))  # of embed
 
 
-SplitBy = tuple[str, Callable[[Mapping[str, Any]], str]]
+SplitBy = tuple[str | tuple[str, ...], Callable[[Mapping[str, Any]], str]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,8 +90,9 @@ class TaskSpec:
     metrics: tuple[str, ...]  # what `train.metric` may be
     template: str = "bert"  # of the tokenizer that is trained for it
     split_by: SplitBy | None = None
-    """How validation rows are drawn: rows with the same value in the column stay together, and the split is stratified
-    by the function of a row's values. None: the task learns from text alone, and takes the first rows."""
+    """How validation rows are drawn: rows with the same value in the column (the first of several that the data has)
+    stay together, and the split is stratified by the function of a row's values. None: the task learns from text alone,
+    and takes the first rows."""
 
 
 @dataclass(frozen=True)
@@ -216,6 +221,19 @@ class MeasuresBatch(Protocol):
 
     def loss_and_metrics(self, model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, tuple[float, float]]]:
         """Return the loss, and for each metric a numerator and a denominator that are summed over batches."""
+        ...
+
+
+@runtime_checkable
+class WholeBatchLoss(Protocol):
+    """A task whose loss compares all texts of a batch, and needs nothing but a vector of each."""
+
+    def vectors(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Return one vector for each text of the batch, (texts, D), float32."""
+        ...
+
+    def vectors_loss(self, vectors: Tensor, batch: Batch) -> Tensor:
+        """Return the loss of a batch from the vectors of its texts, summed over the targets."""
         ...
 
 

@@ -10,8 +10,9 @@ from clearhead.data import Columns, Rows, TokenBudgetBatches, split_batch
 from clearhead.hub.folder import LoadedModel
 from clearhead.models.precision import autocast
 from clearhead.tasks import Task
-from clearhead.tasks.task import MeasuresBatch
+from clearhead.tasks.task import MeasuresBatch, WholeBatchLoss
 from clearhead.train.distributed import Distributed
+from clearhead.train.loop import make_batches
 from clearhead.train.recipe import TrainConfig
 
 
@@ -25,12 +26,20 @@ def evaluate(
     """
     model.eval()
     distributed, lengths = distributed or Distributed(), task.lengths(columns)
-    batches = TokenBudgetBatches(lengths, max(settings.batch_tokens, int(lengths.max(initial=0))), shuffled=False)
-    total, device = 0.0, next(model.parameters()).device
+    whole = isinstance(task, WholeBatchLoss)  # then a batch is whole on one rank
+    if whole:
+        batches = make_batches(task, columns, settings)
+    else:
+        batches = TokenBudgetBatches(lengths, max(settings.batch_tokens, int(lengths.max(initial=0))), shuffled=False)
+    total, targets, device = 0.0, 0, next(model.parameters()).device
     sums: dict[str, list[float]] = {}  # numerator and denominator of each metric
     for i in range(len(batches)):
         examples = batches.batch(0, i)
-        local = examples[split_batch(lengths[examples], distributed.size)[distributed.rank]]
+        targets += int(task.num_targets(columns, examples).sum())
+        if whole:
+            local = examples if i % distributed.size == distributed.rank else examples[:0]
+        else:
+            local = examples[split_batch(lengths[examples], distributed.size)[distributed.rank]]
         with autocast(settings.dtype, device):
             batch = task.collate(columns, local).to(device)
             loss, metrics = (
@@ -43,7 +52,7 @@ def evaluate(
             pair = sums.setdefault(name, [0.0, 0.0])
             pair[0], pair[1] = pair[0] + value, pair[1] + count
     loss, *values = distributed.sum([total, *(value for pair in sums.values() for value in pair)])
-    loss /= int(task.num_targets(columns).sum())
+    loss /= max(targets, 1)
     result = {"loss": loss} | ({"perplexity": math.exp(min(loss, 700.0))} if "perplexity" in task.spec.metrics else {})
     fractions = zip(sums, values[::2], values[1::2], strict=True)
     return result | {name: value / max(count, 1.0) for name, value, count in fractions}

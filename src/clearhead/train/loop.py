@@ -12,12 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from clearhead.data import Columns, FixedSizeBatches, Integers, TokenBudgetBatches, split_batch
+from clearhead.data import Columns, DistinctBatches, FixedSizeBatches, Integers, TokenBudgetBatches, split_batch
 from clearhead.data.shards import block_size_of
 from clearhead.models.precision import autocast
 from clearhead.tasks import Task
+from clearhead.tasks.task import Batch, WholeBatchLoss
 from clearhead.train.checkpoint import Checkpoints, Progress
 from clearhead.train.distributed import Distributed
 from clearhead.train.malloc import TRIM_EVERY_STEPS, retain_freed, trim
@@ -25,6 +26,7 @@ from clearhead.train.optimizer import clip, lr_factor, make_optimizer, set_rate
 from clearhead.train.recipe import TrainConfig
 from clearhead.train.signals import Interrupted, SignalGuard, Stopped
 from clearhead.train.tracking import MetricLogger, ProgressBar, Tracker
+from clearhead.train.whole_batch import whole_batch_backward
 
 LOWER_IS_BETTER = ("loss", "perplexity", "rmse")  # endings of metric names; of all others higher is better
 
@@ -53,8 +55,17 @@ class TrainingJob:
 
 def make_batches(
     task: Task, columns: Columns, settings: TrainConfig, seed: int = 0
-) -> TokenBudgetBatches | FixedSizeBatches:
-    """Group examples into batches by the recipe; the blocks of shards, which are equal in size, by their number."""
+) -> TokenBudgetBatches | FixedSizeBatches | DistinctBatches:
+    """Group examples into batches by the recipe; the blocks of shards, which are equal in size, by their number.
+
+    The texts of a batch are distinct where its loss compares them with each other.
+    """
+    if isinstance(task, WholeBatchLoss):
+        if settings.batch_examples is None:
+            raise ValueError(f"the task {task.spec.name} compares the examples of a batch: set train.batch_examples")
+        texts = columns["texts"]
+        keys, counts = texts.take(np.arange(len(texts)))
+        return DistinctBatches(keys, counts, settings.batch_examples, seed)
     if settings.batch_examples is not None:
         return FixedSizeBatches(_count(columns), settings.batch_examples, seed)
     if (block_size := block_size_of(columns)) is not None:
@@ -155,17 +166,35 @@ def step(
     count = int(task.num_targets(job.columns, examples).sum())
     parts = split_batch(task.lengths(job.columns, examples), distributed.size * settings.gradient_accumulation)
     first = distributed.rank * settings.gradient_accumulation
+    own = range(first, first + settings.gradient_accumulation)
     total, device = 0.0, next(job.model.parameters()).device
     job.model.train()
-    for part in range(first, first + settings.gradient_accumulation):
+
+    def read(part: int) -> Batch:
         seed = np.random.SeedSequence([job.seed, number, part]).generate_state(1, np.uint64)[0]
         torch.manual_seed(int(seed >> 1))  # dropout depends on step and part only, not on history
-        batch = task.collate(job.columns, examples[parts[part]], number + 1).to(device)
-        with autocast(settings.dtype, device):
-            loss = task.loss(job.model, batch) / count
-        total += float(loss.detach())
-        # FSDP averages over ranks, and the gradient is a sum. Every rank takes part, even if its loss is not finite.
-        (loss * distributed.size).backward()
+        return task.collate(job.columns, examples[parts[part]], number + 1).to(device)
+
+    if isinstance(task, WholeBatchLoss):
+        whole, embed = task.collate(job.columns, examples).to(device), task.vectors
+        sizes = [int(job.columns["texts"].lengths(examples[part]).sum()) for part in parts]
+
+        def vectors(part: int) -> Tensor:
+            with autocast(settings.dtype, device):
+                return embed(job.model, read(part))
+
+        def mean_loss(vectors: Tensor, batch: Batch) -> Tensor:
+            return task.vectors_loss(vectors, batch) / count
+
+        total = whole_batch_backward(vectors, mean_loss, whole, sizes, own, distributed) / distributed.size
+    else:
+        for part in own:
+            batch = read(part)
+            with autocast(settings.dtype, device):
+                loss = task.loss(job.model, batch) / count
+            total += float(loss.detach())
+            # FSDP averages over ranks, and the gradient is a sum. Every rank takes part, even if the loss is not.
+            (loss * distributed.size).backward()
     loss, wanted = distributed.sum([total, float(stop.wanted > 0)])
     limit = settings.optimizer.clip or math.inf
     norm = clip(job.model, limit) if math.isfinite(loss) else math.nan

@@ -10,6 +10,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
 from clearhead.files import write_atomic
 from clearhead.tasks import TASKS, did_you_mean
+from clearhead.tasks.vector_losses import LossConfig
 
 Part = dict[str, str | list[str]]
 """The source of the rows: `{source: a.en, target: a.de}`, or `{file: a.tsv, source: column, target: column}`.
@@ -140,6 +141,16 @@ class TrainConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EmbeddingConfig:
+    """Of the task `embed`: how a text becomes a vector. What is not given is the base model's, else the default."""
+
+    pool: Literal["mean", "first", "last", "max"] | None = None  # default: mean
+    normalize: bool | None = None  # to unit length; default: true
+    query_prompt: str | None = None  # prepended to anchors, such as "query: "
+    document_prompt: str | None = None  # prepended to positives and negatives, such as "passage: "
+
+
+@dataclass(frozen=True, kw_only=True)
 class Recipe:
     """A complete run: task, data, model, tokenizer, training and seed."""
 
@@ -148,6 +159,8 @@ class Recipe:
     train: TrainConfig
     model: dict[str, Any] = field(default_factory=dict[str, Any])
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
+    loss: LossConfig = field(default_factory=LossConfig)
+    embedding: EmbeddingConfig = field(default_factory=EmbeddingConfig)
     seed: int = 1
 
     def __post_init__(self) -> None:
@@ -159,6 +172,10 @@ class Recipe:
         if self.train.metric not in task.spec.metrics:
             metric = self.train.metric
             raise ValueError(f"train.metric is {metric!r}: {did_you_mean(metric, task.spec.metrics)}")
+        if task.spec.name not in ("embed", "rerank") and self.loss != LossConfig():
+            raise ValueError(f"loss is set, but it is of the tasks embed and rerank, not of {self.task}: remove it")
+        if task.spec.name != "embed" and self.embedding != EmbeddingConfig():
+            raise ValueError(f"embedding is set, but it is of the task embed, not of {self.task}: remove it")
         for name in ("train", "valid", "test"):
             _check_part(f"data.{name}", getattr(self.data, name), task.spec.column_sets)
         if "shards" in (self.data.test or ()):
@@ -288,5 +305,6 @@ def _at_least(settings: object, **minimums: float) -> None:
             raise ValueError(f"{name} is {value}: it must be at least {minimum}")
 
 
-for _kind in (DataConfig, TokenizerConfig, OptimizerConfig, ScheduleConfig, TrainConfig, Recipe):
+_SECTIONS = (DataConfig, TokenizerConfig, OptimizerConfig, ScheduleConfig, TrainConfig, LossConfig, EmbeddingConfig)
+for _kind in (*_SECTIONS, Recipe):
     with_config(ConfigDict(extra="forbid", allow_inf_nan=False))(_kind)

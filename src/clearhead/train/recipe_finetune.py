@@ -28,6 +28,10 @@ COLUMN_NAMES = {
     "question": ("question", "query"),
     "context": ("context", "passage", "paragraph", "document", "text"),
     "answer": ("answer", "answers", "answer_text"),
+    "anchor": ("anchor", "query", "question", "sentence1", "text1"),
+    "positive": ("positive", "pos", "passage", "context", "document", "answer", "sentence2", "text2"),
+    "negative": ("negative", "neg", "hard_negative"),
+    "margin": ("margin", "score", "label"),
 }
 PAIR_COLUMNS = (("text1", "text2"), ("sentence1", "sentence2"), ("premise", "hypothesis"), ("question1", "question2"))
 
@@ -45,10 +49,10 @@ data:
 {balance_classes}
 model:
   base_model: {base_model}   # a model folder, or package:NAME for one in a Python package
-
+{loss}
 train:
   epochs: {epochs}
-  batch_examples: 32
+  batch_examples: {batch}
   dtype: auto             # bfloat16 if the processor supports it, else float32
   optimizer: {{kind: adamw, lr: {lr}, betas: [0.9, 0.999], eps: 1.0e-8, weight_decay: 0.01}}
   schedule: {{kind: linear, warmup: {warmup}}}
@@ -59,15 +63,34 @@ train:
   keep: 1
 """
 BALANCE = "  balance_classes: false  # true: rare labels have more weight in the loss\n"
+LOSSES = {
+    "embed": """
+loss:
+  kind: {kind}   # or {others}
+  temperature: 0.05       # cosines are divided by it
+  dims: []                # Matryoshka: [384, 256, 128] trains vectors that can be cut to these widths
+
+embedding:
+  query_prompt: ""        # prepended to anchors, such as "query: "
+  document_prompt: ""     # prepended to positives and negatives, such as "passage: "
+""",
+    "rerank": """
+loss:
+  kind: {kind}   # or {others}
+""",
+}
 TITLES = {
     "classify": "Text classification", "pair": "Text pair classification",
     "tag": "Token classification", "qa": "Question answering",
+    "embed": "Sentence embeddings (bi-encoder)", "rerank": "Reranking (cross-encoder)",
 }  # fmt: skip
 SETTINGS: dict[str, tuple[int, float, str]] = {  # epochs, learning rate, and the metric that selects a checkpoint
     "classify": (4, 1.0e-4, "accuracy"),
     "pair": (5, 1.0e-4, "accuracy"),
     "tag": (5, 2.0e-4, "accuracy"),
     "qa": (3, 1.0e-4, "f1"),
+    "embed": (2, 5.0e-5, "mrr"),
+    "rerank": (2, 5.0e-5, "mrr"),
 }
 
 
@@ -85,12 +108,13 @@ def finetune_recipe(task: str, files: Sequence[Path], out: Path, base_model: str
     count = len(sizes) + (sum(1 for _ in islice(rows, SAMPLE_ROWS, None)) if len(sizes) == SAMPLE_ROWS else 0)
     p98 = sorted(sizes)[int(0.98 * (len(sizes) - 1))] * TOKENS_PER_WORD + 8
     epochs, lr, metric = SETTINGS[task]
-    if "number" in part:
+    if "number" in part and "negative" not in part:
         metric = "spearman"
     elif task == "tag" and is_iob({tag for row in sample for tag in row.values["tags"]}):
         metric = "f1"
     held = max(1, min(2000, count // 10))
-    steps = ceil((count - held) / 32)
+    batch = 64 if task == "embed" else 32  # the other examples of a batch are the negatives
+    steps = ceil((count - held) / batch)
     return TEXT.format(
         title=TITLES[task],
         name=out,
@@ -99,6 +123,8 @@ def finetune_recipe(task: str, files: Sequence[Path], out: Path, base_model: str
         validation_rows=held,
         max_len=next((n for n in (64, 128, 256, 384) if n >= p98), 256 if task != "qa" else 384),
         balance_classes=BALANCE if task in ("classify", "tag") else "",
+        loss=_loss(task, part),
+        batch=batch,
         base_model=base_model or START,
         epochs=epochs,
         lr=f"{lr:.1e}",
@@ -215,4 +241,55 @@ def _qa(file: Path) -> Part:
     return part
 
 
-FINDERS: dict[str, Callable[[Path], Part]] = {"classify": _classify, "pair": _pair, "tag": _tag, "qa": _qa}
+def find_pairs(file: Path) -> Part:
+    """Return the columns of pairs, triplets or scored pairs of texts."""
+    part: Part = {"file": str(file)}
+    if ends_with(file, ".json"):
+        return {**part, "anchor": "question", "positive": "context", "group": "title"}
+    names = columns_of(file)
+    lower = {name.lower(): name for name in names}
+    found = {
+        ours: lower[name]
+        for ours in ("anchor", "positive", "negative", "margin")
+        if (name := next((name for name in COLUMN_NAMES[ours] if name in lower), None))
+    }
+    number = next((lower[name] for name in COLUMN_NAMES["number"] if name in lower), None)
+    if "anchor" not in found or "positive" not in found:
+        raise ValueError(
+            f"{file} has the columns {', '.join(names)}: two texts that belong together are required; "
+            "name them 'anchor' and 'positive'"
+        )
+    if "negative" in found:
+        triplet = {name: found[name] for name in ("anchor", "positive", "negative")}
+        return part | triplet | ({"number": found["margin"]} if "margin" in found else {})
+    if number is not None:
+        return part | {"text": found["anchor"], "second": found["positive"], "number": number}
+    return part | {name: found[name] for name in ("anchor", "positive")}
+
+
+def _rerank(file: Path) -> Part:
+    part = find_pairs(file)
+    if "negative" not in part and "number" not in part:
+        raise ValueError(
+            f"{file} has no negatives: a reranker learns from right and wrong documents. Write them with: "
+            f"clearhead mine {START} {file} --out mined.jsonl"
+        )
+    return {name: column for name, column in part.items() if "negative" not in part or name != "number"}
+
+
+def _loss(task: str, part: Part) -> str:
+    """Return the `loss` section of a recipe for these columns."""
+    if task not in LOSSES:
+        return ""
+    if task == "rerank":
+        kinds = ("binary",) if "number" in part else ("binary", "listwise")
+    elif "number" in part:
+        kinds = ("margin_mse", "multiple_negatives", "triplet") if "negative" in part else ("cosent", "cosine")
+    else:
+        kinds = ("multiple_negatives", "triplet") if "negative" in part else ("multiple_negatives",)
+    return LOSSES[task].format(kind=kinds[0], others=", ".join(kinds[1:]) or "auto")
+
+
+FINDERS: dict[str, Callable[[Path], Part]] = {
+    "classify": _classify, "pair": _pair, "tag": _tag, "qa": _qa, "embed": find_pairs, "rerank": _rerank,
+}  # fmt: skip

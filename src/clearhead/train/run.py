@@ -2,17 +2,20 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import torch
 
+from clearhead.hub.folder import carried_files
+from clearhead.hub.sentence import SentenceConfig, read_sentence
 from clearhead.tasks import TASKS, TaskConfig
 from clearhead.train.checkpoint import Progress
 from clearhead.train.distributed import Distributed
 from clearhead.train.init_model import Pretrained, skeleton
 from clearhead.train.loop import epochs_to_steps, fit, make_batches
-from clearhead.train.recipe import Recipe, columns_of_part
+from clearhead.train.recipe import EmbeddingConfig, Recipe, columns_of_part
 from clearhead.train.run_data import Log, load_columns, load_labels, load_tokenizer, read_part, split_parts
 from clearhead.train.run_folder import claim_folder
 from clearhead.train.run_results import finish
@@ -77,6 +80,21 @@ def _task_config(recipe: Recipe, base_model: Pretrained | None) -> TaskConfig:
         family=str(recipe.model.get("family", "bert")),
         encoder=_has_encoder(recipe, base_model),
         segments=base_model is None or base_model.has_segments,
+        loss=recipe.loss,
+        embedding=_sentence_config(recipe.embedding, base_model),
+    )
+
+
+def _sentence_config(given: EmbeddingConfig, base_model: Pretrained | None) -> SentenceConfig:
+    """Return how texts become vectors: as the recipe says, else as the base model does, else the normalized mean."""
+    files = {} if base_model is None else carried_files(base_model.folder)
+    config = read_sentence(files) if "modules.json" in files else SentenceConfig(normalize=True)
+    prompts = {"query": given.query_prompt, "document": given.document_prompt}
+    return replace(
+        config,
+        pool=given.pool or config.pool,
+        normalize=config.normalize if given.normalize is None else given.normalize,
+        prompts={**config.prompts, **{name: text for name, text in prompts.items() if text is not None}},
     )
 
 

@@ -12,6 +12,7 @@ from clearhead.data.shards import ShardRange, Shards
 from clearhead.data.split import chain_rows, first_rows, rename_columns, stratified_split
 from clearhead.files import new_folder, write_atomic
 from clearhead.tasks import TASKS, Task, Translate
+from clearhead.tasks.embed import negatives
 from clearhead.tasks.labels import COLUMNS as LABELS
 from clearhead.tasks.model_presets import TEMPLATE
 from clearhead.text import Tokenizer, train_tokenizer
@@ -46,8 +47,9 @@ def split_parts(recipe: Recipe, base: Path) -> tuple[Rows, Rows]:
     if task.spec.split_by is None:
         valid, rest = first_rows(rows, data.validation_rows)
     else:
-        text, label_of = task.spec.split_by
-        by = "group" if "group" in data.train else text
+        names, label_of = task.spec.split_by
+        texts = (names,) if isinstance(names, str) else names
+        by = next(name for name in ("group", *texts) if name in data.train)
         group, label = (lambda row: str(row.values[by])), (lambda row: label_of(row.values))
         valid, rest = stratified_split(rows, data.validation_rows, recipe.seed, group=group, label=label)
     return rest, valid
@@ -113,6 +115,8 @@ def _texts(row: Row) -> Iterator[str]:
             yield " ".join(value)
         elif name == "turns":
             yield from value
+        elif name == "negative":
+            yield from negatives(value)
         elif name not in ("tags", "answers", "spans", *LABELS):
             yield value
 

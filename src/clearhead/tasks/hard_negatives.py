@@ -1,0 +1,54 @@
+"""Hard negatives: documents that a model ranks high for a query although they are not its answer."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from clearhead.hub.folder import LoadedModel
+from clearhead.tasks.embed import Embed
+from clearhead.tasks.retrieval import nearest
+
+
+@dataclass(frozen=True, kw_only=True)
+class MiningConfig:
+    """Which of the nearest documents become negatives."""
+
+    num_negatives: int = 3  # of each row
+    depth: int = 50  # nearest documents that are considered
+    margin: float = 0.95
+    """A document whose cosine is above this share of the positive's is left out: it may be an answer itself
+    (de Souza Pereira Moreira et al. 2024)."""
+
+    def __post_init__(self) -> None:
+        if self.num_negatives < 1 or self.depth < self.num_negatives:
+            raise ValueError(
+                f"num_negatives is {self.num_negatives} and depth {self.depth}: "
+                "give at least 1, and a depth of at least as many"
+            )
+
+
+def mine_negatives(
+    loaded: LoadedModel, rows: Sequence[Mapping[str, Any]], config: MiningConfig
+) -> Iterator[dict[str, Any]]:
+    """Yield anchor, positive and negatives of each row, in order; a row without negatives is left out.
+
+    The documents are all positives of the rows. No document that any row pairs with the same anchor is a negative.
+    """
+    found = Embed.from_model(loaded).retrieval(loaded, rows)
+    documents = {str(row["positive"]): 0 for row in rows}
+    documents = {text: number for number, text in enumerate(documents)}
+    texts, queries = list(documents), {anchor: i for i, anchor in enumerate({str(row["anchor"]): 0 for row in rows})}
+    scores, numbers = nearest(found.queries, found.documents, config.depth)
+    for row in rows:
+        query, positive = queries[str(row["anchor"])], documents[str(row["positive"])]
+        limit = config.margin * float(torch.dot(found.queries[query], found.documents[positive]))
+        negatives = [
+            texts[number]
+            for number, score in zip(numbers[query].tolist(), scores[query].tolist(), strict=True)
+            if number not in found.relevant[query] and score <= limit
+        ]
+        if negatives:
+            chosen = negatives[: config.num_negatives]
+            yield {"anchor": row["anchor"], "positive": row["positive"], "negative": chosen}
