@@ -39,11 +39,11 @@ def tokenizer(tmp_path_factory) -> Tokenizer:
     return train_tokenizer(path, template="bert", vocab_size=60)
 
 
-def make(tokenizer: Tokenizer, negatives: int = 0) -> tuple[Embed, Model, dict]:
+def make(tokenizer: Tokenizer, negatives: int = 0, dropout: float = 0.1) -> tuple[Embed, Model, dict]:
     columns = ("anchor", "positive", "negative")[: 2 + negatives]
     task = Embed(tokenizer, TaskConfig(max_len=32, columns=columns, embedding=SentenceConfig(normalize=True)))
     torch.manual_seed(0)
-    sizes = {"width": 16, "num_layers": 2, "num_heads": 2, "ffn_dim": 32, "dropout": 0.1}
+    sizes = {"width": 16, "num_layers": 2, "num_heads": 2, "ffn_dim": 32, "dropout": dropout}
     return task, build(task.config(sizes)), dict(task.encode(pairs(24, negatives))[0])
 
 
@@ -62,10 +62,7 @@ def gradients(task: Embed, model: Model, columns: dict, accumulation: int) -> tu
 @pytest.mark.parametrize("negatives", [0, 1])
 @pytest.mark.parametrize("accumulation", [2, 3, 12, 20])
 def test_parts_do_not_change_the_gradient(tokenizer, accumulation, negatives):
-    task, model, columns = make(tokenizer, negatives)
-    for module in model.modules():  # dropout depends on the part, as everywhere
-        if hasattr(module, "p"):
-            module.p = 0.0
+    task, model, columns = make(tokenizer, negatives, dropout=0.0)
     loss, weights = gradients(task, model, columns, 1)
     in_parts, same = gradients(task, model, columns, accumulation)
     assert in_parts == pytest.approx(loss, abs=1e-6)
