@@ -39,8 +39,8 @@ def test_in_another_place(here):
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (["translat", "--data", "a.x", "a.y"], "there is no task 'translat'"),
-        (["translate", "--data", "a.x", "no.y"], "no.y is no file"),
+        (["translat", "--data", "a.x", "a.y"], "task 'translat': there is no such name"),
+        (["translate", "--data", "a.x", "no.y"], "there is no file no.y"),
         (["translate", "--data", "a.x", "a.y", "--out", "a.x"], "a.x exists already: choose another file with --out"),
         (["translate", "--data", "a.x", "a.y", "--out", "no/r.yaml"], "no/r.yaml"),
     ],

@@ -75,7 +75,7 @@ def test_a_proof_that_does_not(proofs):
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (["no.yaml"], "No such file"),
+        (["no.yaml"], "there is no recipe no.yaml"),
         (["r.yaml", "--set", "train.stesp=3"], "did you mean 'steps'?"),
         (["r.yaml", "--steps", "0"], "steps is 0"),
         (["r.yaml", "--set", "data.train.source=no.x"], "ended with exit code 1: train the recipe"),

@@ -72,13 +72,13 @@ def test_in_another_folder_with_a_tracker(here):
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (["no.yaml"], "No such file or directory: 'no.yaml'"),
+        (["no.yaml"], "there is no recipe no.yaml"),
         (["."], "Is a directory"),
         (["r.yaml", "--set", "train.stesp=3"], "r.yaml: train.stesp: there is no such name; did you mean 'steps'?"),
         (["r.yaml", "--set", "train.steps=many"], "train.steps: Input should be a valid integer"),
         (["r.yaml", "--set", "train.steps"], "has no value"),
         (["r.yaml", "--set", "train.steps=["], "the value is not YAML"),
-        (["r.yaml", "--set", "data.train.source=no.x"], "no.x is no file"),
+        (["r.yaml", "--set", "data.train.source=no.x"], "there is no file no.x"),
         (["r.yaml", "--set", "data.train={sauce: a.x, target: a.y}"], "data.train.sauce: there is no such name; did you mean 'source'?"),
         (["r.yaml", "--set", "model.width=wide"], "width is 'wide'"),
         (["r.yaml", "--set", "model.norm_first=true"], "the model is saved as Marian"),

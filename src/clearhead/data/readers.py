@@ -177,4 +177,4 @@ def _check(path: Path, name: str, names: list[str]) -> None:
 
 
 def _no_file(path: Path) -> str:
-    return f"{path} is no file"
+    return f"there is no file {path}: check the path"

@@ -68,7 +68,7 @@ TURN_COLUMNS = ("turns", "messages", "conversation", "conversations", "dialog", 
 def scratch_recipe(task: str, files: list[Path], out: Path, base_model: str | None = None) -> str:
     """Return the text of a recipe for a task on these files, to be written to `out`."""
     if task not in TASKS:
-        raise ValueError(f"there is no task {task!r}: {did_you_mean(task, TASKS)}")
+        raise ValueError(f"task {task!r}: {did_you_mean(task, TASKS)}")
     if TASKS[task].spec.split_by is not None:
         return finetune_recipe(task, files, out, base_model)
     if base_model is not None and task not in ("masked_lm", "language_model", "dialogue"):
