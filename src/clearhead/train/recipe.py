@@ -185,7 +185,7 @@ class Recipe:
 def read_recipe(path: str | Path, changes: Sequence[str] = ()) -> Recipe:
     """Read a recipe from a YAML file and apply `changes` such as "train.steps=100"."""
     path = Path(path)
-    if not path.is_file():
+    if not path.exists():
         raise ValueError(f"there is no recipe {path}: check the path, or write one with `clearhead new`")
     try:
         values = _yaml(path.read_text(encoding="utf-8"))
