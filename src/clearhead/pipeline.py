@@ -302,7 +302,7 @@ class Pipeline:
 
     def rerank(self, query: str, documents: Sequence[str]) -> list[RankedDocument]:
         """Return the documents by their relevance to the query, the best first."""
-        scores = Rerank.from_model(self.loaded).answer(self.loaded, [(query, document) for document in documents])
+        scores = Rerank.from_model(self.loaded).relevance(self.loaded, [(query, document) for document in documents])
         ranked = [RankedDocument(i, score, documents[i]) for i, score in enumerate(scores)]
         return sorted(ranked, key=lambda found: -found.score)
 

@@ -99,3 +99,20 @@ def _tokenizer():
 def test_a_loss_of_another_task_is_refused(kind, columns):
     with pytest.raises(ValueError, match=r"loss\.kind"):
         Rerank(None, TaskConfig(columns=columns, loss=LossConfig(kind=kind)))  # pyright: ignore[reportArgumentType]
+
+
+def test_predict_and_serve(trained, tmp_path):
+    from typer.testing import CliRunner
+
+    from clearhead.cli import app
+    from clearhead.serve.model_registry import supported_tasks
+
+    assert supported_tasks(clearhead.load(trained)) == ("pair", "embed")
+    (tmp_path / "pairs.csv").write_text("text,second\nwhere is the lift,lift stairs floor in room 0\n")
+    result = CliRunner().invoke(app, ["predict", str(trained), str(tmp_path / "pairs.csv")])
+    header, line = result.stdout.splitlines()
+    (found,) = clearhead.load(trained).rerank("where is the lift", ["lift stairs floor in room 0"])
+    assert header.split("\t") == ["row", "relevance", "error"]
+    assert float(line.split("\t")[1]) == pytest.approx(found.score, rel=1e-4)
+    refused = CliRunner().invoke(app, ["error-analysis", str(trained), str(tmp_path / "pairs.csv")])
+    assert refused.exit_code and "clearhead eval" in refused.stderr

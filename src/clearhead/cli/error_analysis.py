@@ -52,6 +52,8 @@ def error_analysis(
 
     loaded = load(model, device=device).loaded
     task = task_of(loaded)
+    if task.spec.name in ("embed", "rerank"):
+        raise ValueError(f"{model} ranks texts: `clearhead eval {model} {file}` measures it")
     rows = rows_for(task, loaded, file, parse_columns(column), labeled=True)
     found = find_errors(task, loaded, rows, count)
     console = Console(highlight=False)

@@ -53,6 +53,8 @@ def predict(
 
     pipeline = load(model, dtype=dtype, device=device)
     task: Any = task_of(pipeline.loaded)
+    if task.spec.name == "embed":
+        raise ValueError(f"{model} computes vectors: write them with `clearhead embed {model} {file}`")
 
     def answers(batch: list[dict[str, Any]]) -> Iterator[TaskAnswer]:
         return iter(task.answer(pipeline.loaded, [task.input_from(values) for values in batch]))

@@ -83,6 +83,8 @@ def _columns(task: Any) -> tuple[str, ...]:
         return "answer", "start", "end", "score"
     if task.spec.name == "tag":
         return ("tags",)
+    if task.spec.name == "rerank":
+        return ("relevance",)
     return {"single_label": ("label", "score"), "multi_label": ("labels",), "regression": ("value",)}[task.labels.kind]
 
 

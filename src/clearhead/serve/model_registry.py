@@ -96,7 +96,9 @@ def supported_tasks(pipeline: Pipeline) -> tuple[str, ...]:
             return ("generate", "embed")
         return ("chat", "generate", "embed") if is_dialogue else ("generate", "chat", "embed")
     task = answer_task_name(loaded)
-    return ("embed",) if task is None else (task, "embed")
+    if task == "rerank":  # a pair of texts has a number
+        return "pair", "embed"
+    return ("embed",) if task in (None, "embed") else (task, "embed")
 
 
 def named_models(models: Iterable[str]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from clearhead.hub.folder import LoadedModel
 from clearhead.models.heads import HeadKind
 from clearhead.models.model import Model
 from clearhead.tasks import metrics
+from clearhead.tasks.classify import Classification
 from clearhead.tasks.embed import SCORED, TRIPLETS, negatives
 from clearhead.tasks.encoder_task import EncoderTask, batches_in_order, head_labels
 from clearhead.tasks.labels import parse_number
@@ -147,22 +148,26 @@ class Rerank(EncoderTask):
         return str(values["text"]), str(values["second"])
 
     @torch.inference_mode()
-    def answer(self, loaded: LoadedModel, inputs: Sequence[PairOfTexts]) -> Iterator[float]:
-        """Yield the relevance of each document to its query, from 0 to 1."""
+    def answer(self, loaded: LoadedModel, inputs: Sequence[PairOfTexts]) -> Iterator[Classification]:
+        """Yield the relevance of each document to its query, a number from 0 to 1."""
         for lo in range(0, len(inputs), CHUNK):
             chunk = inputs[lo : lo + CHUNK]
             columns = self._columns([[pair] for pair in chunk])
             scores = torch.zeros(len(chunk))
             for examples, batch in batches_in_order(self, loaded.model, columns):
                 scores[torch.from_numpy(examples)] = self.scores(loaded.model, batch).cpu()
-            yield from torch.sigmoid(scores).tolist()
+            yield from map(Classification, torch.sigmoid(scores).tolist())
+
+    def relevance(self, loaded: LoadedModel, pairs: Sequence[PairOfTexts]) -> list[float]:
+        """Return the relevance of each document to its query, from 0 to 1."""
+        return [float(found.answer) for found in self.answer(loaded, pairs) if isinstance(found.answer, float)]
 
     def evaluate(self, loaded: LoadedModel, rows: Rows) -> metrics.Evaluation:
         """Rank the documents of each query, or correlate the scores of pairs with those of the rows."""
         examples = [row.values for row in rows]
         if examples and "text" in examples[0]:
             target = np.asarray([_relevance(e["number"]) for e in examples])
-            found = np.asarray(list(self.answer(loaded, [self.input_from(e) for e in examples])))
+            found = np.asarray(self.relevance(loaded, [self.input_from(e) for e in examples]))
             return metrics.Evaluation(len(target), lambda some: metrics.correlations(target[some], found[some]))
         candidates: dict[str, dict[str, bool]] = {}
         for e in examples:
@@ -170,7 +175,7 @@ class Rerank(EncoderTask):
             known |= {text: known.get(text, False) for text in negatives(e["negative"])}
             known[str(e["positive"])] = True
         pairs = [(query, document) for query, documents in candidates.items() for document in documents]
-        scores = iter(self.answer(loaded, pairs))
+        scores = iter(self.relevance(loaded, pairs))
         by_query = [[(next(scores), i) for i in range(len(documents))] for documents in candidates.values()]
         ranked = [sorted(found, key=lambda pair: -pair[0]) for found in by_query]
         relevant = [{i for i, ok in enumerate(d.values()) if ok} for d in candidates.values()]
