@@ -2,6 +2,10 @@ import contextlib
 import importlib
 import os
 import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -31,7 +35,12 @@ if WORKER:  # the cores are the workers'; so are those of every process they sta
 
 
 def pytest_configure() -> None:
-    """Matplotlib's list of fonts is written once, before workers wait for each other's lock on it."""
+    """Matplotlib's list of fonts is written once, before workers wait for each other's lock on it.
+
+    A shell starts background jobs with Ctrl-C ignored, and their children inherit it: tests that send it need it back.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not WORKER:
         with contextlib.suppress(ImportError):
             importlib.import_module("matplotlib.font_manager")
@@ -41,6 +50,22 @@ def pytest_configure() -> None:
 def _seed() -> None:
     torch.manual_seed(0)
     torch.set_num_threads(1 if WORKER else 2)
+
+
+@pytest.fixture
+def popen() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Start a process that does not outlive the test."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*args: Any, **options: Any) -> subprocess.Popen[str]:
+        started.append(subprocess.Popen(*args, text=True, **options))
+        return started[-1]
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
 
 
 @pytest.fixture(scope="session")

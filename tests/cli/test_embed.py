@@ -48,14 +48,14 @@ def test_every_way_out_holds_the_same(folder, tmp_path):
     assert len((tmp_path / "v.jsonl").read_text().splitlines()) == 5
 
 
-def test_a_run_that_is_stopped_goes_on(folder, tmp_path):
+def test_a_run_that_is_stopped_goes_on(popen, folder, tmp_path):
     """Ctrl-C leaves whole rows, and the number to go on from; the two parts make the whole."""
     texts = tmp_path / "many.txt"
     texts.write_text("".join(f"{'abcdefgh'[i % 8]} b c d e\n" for i in range(200_000)))
     out = tmp_path / "v.npy"
-    process = subprocess.Popen(
+    process = popen(
         [COMMAND, "embed", str(folder), str(texts), "--dtype", "float32", "--out", str(out)],
-        stderr=subprocess.PIPE, text=True,
+        stderr=subprocess.PIPE,
     )  # fmt: skip
     partial = tmp_path / "v.npy.partial"
     while not (partial.exists() and partial.stat().st_size > 100_000):

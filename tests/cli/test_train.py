@@ -117,10 +117,11 @@ def test_a_loss_that_is_not_finite_has_a_code_of_its_own(here):
 # Signals, in processes of their own
 
 
-def start(*args: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [COMMAND, "train", "r.yaml", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+@pytest.fixture
+def start(popen):
+    """Start `clearhead train`."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return lambda *args: popen([COMMAND, "train", "r.yaml", *args], **pipes)
 
 
 def until(found, seconds: float = 60.0) -> None:
@@ -131,7 +132,7 @@ def until(found, seconds: float = 60.0) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_leaves_a_checkpoint_and_the_same_command_goes_on(here, number):
+def test_a_signal_leaves_a_checkpoint_and_the_same_command_goes_on(start, here, number):
     write(steps=10_000, evaluate_every=7, save_every=100_000)
     log = here / "runs" / "r" / "log.jsonl"
     process = start()
@@ -151,7 +152,7 @@ def test_a_signal_leaves_a_checkpoint_and_the_same_command_goes_on(here, number)
     assert [r["step"] for r in timeless(here / "runs" / "r") if "loss" in r] == list(range(1, steps + 3))
 
 
-def test_a_second_ctrl_c_ends_it_at_once(here):
+def test_a_second_ctrl_c_ends_it_at_once(start, here):
     """The first is noted while a step takes long; the second does not wait for it."""
     (here / "mine.py").write_text(
         "import time\ndef track(step, numbers):\n    if step == 3:\n        print('slow', flush=True)\n        time.sleep(60)\n"
@@ -167,7 +168,7 @@ def test_a_second_ctrl_c_ends_it_at_once(here):
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, 130)])
-def test_a_signal_while_the_data_is_made(here, number, code):
+def test_a_signal_while_the_data_is_made(start, here, number, code):
     """Nothing is trained yet, and nothing is kept; what is half made is swept up by the next process."""
     line = "ba be bi bo bu\n"
     for name in ("a.x", "a.y"):

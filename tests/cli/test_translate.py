@@ -85,12 +85,12 @@ def test_a_reader_that_goes_is_no_error(folders):  # noqa: F811
     assert "Traceback" not in done.stderr and "Broken pipe" not in done.stderr
 
 
-def test_a_run_that_is_stopped_keeps_what_it_has(folders, tmp_path):  # noqa: F811
+def test_a_run_that_is_stopped_keeps_what_it_has(popen, folders, tmp_path):  # noqa: F811
     file, out = tmp_path / "many.txt", tmp_path / "out.txt"
     file.write_text("the man rides a red bicycle on the street\n" * 200_000)
-    process = subprocess.Popen(
+    process = popen(
         [*COMMAND, "translate", str(folders["marian"]), str(file), "--out", str(out), "--beam", "1"],
-        stderr=subprocess.PIPE, text=True,
+        stderr=subprocess.PIPE,
     )  # fmt: skip
     partial = tmp_path / "out.txt.partial"
     while not (partial.exists() and partial.stat().st_size):
