@@ -2,15 +2,14 @@
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from clearhead.data import Columns, InMemoryColumns, Integers, Ragged, Row, Rows
+from clearhead.data import InMemoryColumns, Ragged, Rows
 from clearhead.hub.families import FAMILIES, OWN
 from clearhead.hub.folder import LoadedModel
 from clearhead.hub.sentence import read_sentence, sentence_files
@@ -21,34 +20,28 @@ from clearhead.models.model import Model
 from clearhead.models.recurrent import RecurrentConfig
 from clearhead.tasks import metrics
 from clearhead.tasks.embed_texts import embed_texts
-from clearhead.tasks.encoder_task import EncoderTask
 from clearhead.tasks.labels import parse_number
+from clearhead.tasks.ranking_task import (
+    DISTILLED,
+    PAIRS,
+    SCORED,
+    TRIPLETS,
+    RankingTask,
+    example_columns,
+    negatives,
+    ranking_spec,
+)
 from clearhead.tasks.retrieval import Retrieval, evaluate_retrieval
-from clearhead.tasks.task import Batch, SaveFormat, Skipped, TaskConfig, TaskSpec
+from clearhead.tasks.task import Batch, SaveFormat, TaskConfig, TaskSpec
 from clearhead.tasks.vector_losses import VECTOR_LOSSES, vector_loss
-from clearhead.tasks.windows import CHUNK, collate_windows, concat_columns, windows
-from clearhead.text import Tokenizer
-
-PAIRS = ("anchor", "positive")
-TRIPLETS = (*PAIRS, "negative")
-SCORED = ("text", "second", "number")
-DISTILLED = (*TRIPLETS, "number")
 
 
 @dataclass(frozen=True, eq=False)
-class Embed(EncoderTask):
+class Embed(RankingTask):
     """Trains vectors of texts: texts that belong together get a high cosine."""
 
-    tokenizer: Tokenizer
-    settings: TaskConfig = field(default_factory=TaskConfig)
-
     suffix: ClassVar[str] = "Embedding"
-    spec: ClassVar[TaskSpec] = TaskSpec(
-        name="embed",
-        column_sets=(PAIRS, TRIPLETS, SCORED, DISTILLED),
-        metrics=("loss", "mrr", "ndcg", "recall_1", "recall_5", "recall_20", "spearman", "pearson"),
-        split_by=(("anchor", "text"), lambda values: ""),
-    )
+    spec: ClassVar[TaskSpec] = ranking_spec("embed", (PAIRS, TRIPLETS, SCORED, DISTILLED))
 
     def __post_init__(self) -> None:
         columns, kind = set(self.settings.columns), self.settings.loss.kind
@@ -62,14 +55,6 @@ class Embed(EncoderTask):
             raise ValueError(f"loss.kind is {kind!r}: it needs the column {wanted}, which data.train does not name")
         if kind in ("cosent", "cosine") and "text" not in columns:
             raise ValueError(f"loss.kind is {kind!r}: its pairs are the columns text, second and number")
-
-    @classmethod
-    def collect_labels(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
-        return {}
-
-    @classmethod
-    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, data_info: Mapping[str, Any]) -> Self:
-        return cls(tokenizer, settings)
 
     @classmethod
     def from_model(cls, loaded: LoadedModel) -> Self:
@@ -103,34 +88,12 @@ class Embed(EncoderTask):
             return "margin_mse" if "negative" in columns else "cosent"
         return "multiple_negatives"
 
-    def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:
-        """Tokenize the texts of each example, truncated to `max_len` tokens."""
-        parts: list[InMemoryColumns] = []
-        labels: list[float] = []
-        total, used, reason, stream = 0, 0, "", iter(rows)
-        while chunk := list(islice(stream, CHUNK)):
-            examples: list[list[str]] = []
-            for row in chunk:
-                total += 1
-                try:
-                    number = parse_number(row.values["number"]) if "number" in row.values else None
-                    texts = self._texts(row)
-                except ValueError as error:
-                    reason = reason or f"{row.file} line {row.line:,}: {error}"
-                    continue
-                examples.append(texts)
-                labels += [] if number is None else [number]
-            if examples:
-                parts.append(self._columns(examples))
-                used += len(examples)
-        columns = concat_columns(parts)
-        if labels:
-            columns["label"] = Ragged.from_numbers(labels)
-        return columns, [Skipped(total - used, total, reason)] if total > used else []
+    def number(self, value: Any) -> float:
+        return parse_number(value)
 
-    def _texts(self, row: Row) -> list[str]:
+    def sequences(self, values: Mapping[str, Any]) -> list[str]:
         """Return the texts of a row as the model reads them: anchor, positive, negatives."""
-        config, values = self.settings.embedding, row.values
+        config = self.settings.embedding
         if "text" in values:
             return [config.prompt() + str(values[name]) for name in ("text", "second")]
         documents = [values["positive"], *negatives(values.get("negative", []))]
@@ -139,18 +102,12 @@ class Embed(EncoderTask):
             *(config.prompt("document") + str(d) for d in documents),
         ]
 
-    def _columns(self, examples: Sequence[Sequence[str]]) -> InMemoryColumns:
+    def tokenize(self, examples: Sequence[Sequence[str]]) -> InMemoryColumns:
+        """Return the tokens of each text, and a number that is equal for equal texts."""
         texts = [text for example in examples for text in example]
-        counts = np.asarray([len(example) for example in examples], dtype=np.int64)
         tokens = self.tokenizer(texts, max_len=self.settings.max_len, offsets=False)
-        tokens = replace(tokens, sources=torch.from_numpy(np.repeat(np.arange(len(examples)), counts)))
         keys = Ragged.from_lists([zlib.crc32(text.encode()) for text in example] for example in examples)
-        return {**windows(tokens, len(examples), False), "texts": keys}
-
-    def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
-        """Return the texts of these examples, each a sequence; `example_ids` is the example of each text."""
-        labels = torch.from_numpy(columns["label"].take(examples)[0]) if "label" in columns else torch.zeros(0)
-        return collate_windows(columns, examples, labels)
+        return {**example_columns(tokens, examples, False), "texts": keys}
 
     def vectors(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return one vector for each text of the batch, (texts, D), float32."""
@@ -194,25 +151,19 @@ class Embed(EncoderTask):
         return evaluate_retrieval(self.retrieval(loaded, examples))
 
     def retrieval(self, loaded: LoadedModel, examples: Sequence[Mapping[str, Any]]) -> Retrieval:
-        """Return the cosine of every anchor and every positive or negative text of these rows."""
-        documents = {str(text): 0 for e in examples for text in (e["positive"], *negatives(e.get("negative", [])))}
-        documents = {text: number for number, text in enumerate(documents)}
+        """Return the anchors of these rows and all their positive and negative texts, with their vectors."""
+        unique = dict.fromkeys(
+            str(text) for e in examples for text in (e["positive"], *negatives(e.get("negative", [])))
+        )
+        documents = {text: number for number, text in enumerate(unique)}
         relevant: dict[str, set[int]] = {}
         for e in examples:
             relevant.setdefault(str(e["anchor"]), set()).add(documents[str(e["positive"])])
-        return Retrieval(
-            self.encode_texts(loaded, relevant, "query"),
-            self.encode_texts(loaded, documents, "document"),
-            list(relevant.values()),
-        )
+        vectors = self.encode_texts(loaded, relevant, "query"), self.encode_texts(loaded, documents, "document")
+        return Retrieval(*vectors, relevant, list(documents))
 
     def finalize(self, loaded: LoadedModel, rows: Rows) -> tuple[LoadedModel, dict[str, Any]]:
         """Add the files that sentence-transformers reads."""
         config = replace(self.settings.embedding, max_len=self.settings.max_len)
         files = {**loaded.extra_files, **sentence_files(config, loaded.config.output_width)}
         return replace(loaded, extra_files=files), {}
-
-
-def negatives(value: Any) -> list[str]:
-    """Return the negatives in a cell: a text, or a list of texts."""
-    return [str(text) for text in value] if isinstance(value, list) else [str(value)]

@@ -8,7 +8,6 @@ import torch
 
 from clearhead.hub.folder import LoadedModel
 from clearhead.tasks.embed import Embed
-from clearhead.tasks.retrieval import nearest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,17 +36,16 @@ def mine_negatives(
     The documents are all positives of the rows. No document that any row pairs with the same anchor is a negative.
     """
     found = Embed.from_model(loaded).retrieval(loaded, rows)
-    documents = {str(row["positive"]): 0 for row in rows}
-    documents = {text: number for number, text in enumerate(documents)}
-    texts, queries = list(documents), {anchor: i for i, anchor in enumerate({str(row["anchor"]): 0 for row in rows})}
-    scores, numbers = nearest(found.queries, found.documents, config.depth)
+    queries = {anchor: i for i, anchor in enumerate(found.relevant)}
+    documents = {text: i for i, text in enumerate(found.texts)}
+    scores, numbers = found.top(config.depth)
     for row in rows:
         query, positive = queries[str(row["anchor"])], documents[str(row["positive"])]
         limit = config.margin * float(torch.dot(found.queries[query], found.documents[positive]))
         negatives = [
-            texts[number]
+            found.texts[number]
             for number, score in zip(numbers[query].tolist(), scores[query].tolist(), strict=True)
-            if number not in found.relevant[query] and score <= limit
+            if number not in found.relevant[str(row["anchor"])] and score <= limit
         ]
         if negatives:
             chosen = negatives[: config.num_negatives]

@@ -1,8 +1,7 @@
 """Reranking: a cross-encoder reads a query and a document together and scores how well they match."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,19 +9,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from clearhead.data import Columns, InMemoryColumns, Integers, Ragged, Rows
+from clearhead.data import InMemoryColumns, Rows
 from clearhead.hub.folder import LoadedModel
 from clearhead.models.heads import HeadKind
 from clearhead.models.model import Model
 from clearhead.tasks import metrics
 from clearhead.tasks.classify import Classification
-from clearhead.tasks.embed import SCORED, TRIPLETS, negatives
-from clearhead.tasks.encoder_task import EncoderTask, batches_in_order, head_labels
+from clearhead.tasks.encoder_task import batches_in_order, head_labels
 from clearhead.tasks.labels import parse_number
+from clearhead.tasks.ranking_task import SCORED, TRIPLETS, RankingTask, example_columns, negatives, ranking_spec
 from clearhead.tasks.retrieval import evaluate_ranking
-from clearhead.tasks.task import Batch, Skipped, TaskConfig, TaskSpec
-from clearhead.tasks.windows import CHUNK, collate_windows, concat_columns, windows
-from clearhead.text import Tokenizer
+from clearhead.tasks.task import Batch, TaskConfig, TaskSpec
+from clearhead.tasks.windows import CHUNK
 
 PairOfTexts = tuple[str, str]
 """A query and a document."""
@@ -39,19 +37,11 @@ class RankedDocument:
 
 
 @dataclass(frozen=True, eq=False)
-class Rerank(EncoderTask):
+class Rerank(RankingTask):
     """Scores pairs of a query and a document. The query is kept whole, and the document is truncated."""
 
-    tokenizer: Tokenizer
-    settings: TaskConfig = field(default_factory=TaskConfig)
-
     suffix: ClassVar[str] = "SequenceClassification"
-    spec: ClassVar[TaskSpec] = TaskSpec(
-        name="rerank",
-        column_sets=(TRIPLETS, SCORED),
-        metrics=("loss", "mrr", "ndcg", "recall_1", "recall_5", "recall_20", "spearman", "pearson"),
-        split_by=(("anchor", "text"), lambda values: ""),
-    )
+    spec: ClassVar[TaskSpec] = ranking_spec("rerank", (TRIPLETS, SCORED))
 
     def __post_init__(self) -> None:
         kind, columns = self.settings.loss.kind, self.settings.columns
@@ -59,14 +49,6 @@ class Rerank(EncoderTask):
             raise ValueError(f"loss.kind is {kind!r}: the task rerank has binary and listwise")
         if kind == "listwise" and "number" in columns:
             raise ValueError("loss.kind is 'listwise': it needs the columns anchor, positive and negative")
-
-    @classmethod
-    def collect_labels(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
-        return {}
-
-    @classmethod
-    def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, data_info: Mapping[str, Any]) -> Self:
-        return cls(tokenizer, settings)
 
     @classmethod
     def from_model(cls, loaded: LoadedModel) -> Self:
@@ -81,43 +63,23 @@ class Rerank(EncoderTask):
         """One score for a pair."""
         return "sequence", LABELS
 
-    def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:
-        """Tokenize each query with its documents: the positive first, then the negatives."""
-        parts: list[InMemoryColumns] = []
-        labels: list[float] = []
-        total, used, reason, stream = 0, 0, "", iter(rows)
-        while chunk := list(islice(stream, CHUNK)):
-            examples: list[list[PairOfTexts]] = []
-            for row in chunk:
-                values, total = row.values, total + 1
-                if "text" not in values:
-                    documents = [str(values["positive"]), *negatives(values["negative"])]
-                    examples.append([(str(values["anchor"]), document) for document in documents])
-                    continue
-                try:
-                    labels.append(_relevance(values["number"]))
-                    examples.append([(str(values["text"]), str(values["second"]))])
-                except ValueError as error:
-                    reason = reason or f"{row.file} line {row.line:,}: {error}"
-            if examples:
-                parts.append(self._columns(examples))
-                used += len(examples)
-        columns = concat_columns(parts)
-        if labels:
-            columns["label"] = Ragged.from_numbers(labels)
-        return columns, [Skipped(total - used, total, reason)] if total > used else []
+    def number(self, value: Any) -> float:
+        number = parse_number(value)
+        if not 0.0 <= number <= 1.0:
+            raise ValueError(f"the relevance of a pair is {number:g}: it must be from 0 to 1")
+        return number
 
-    def _columns(self, examples: Sequence[Sequence[PairOfTexts]]) -> InMemoryColumns:
+    def sequences(self, values: Mapping[str, Any]) -> list[PairOfTexts]:
+        """Return the query with each of its documents: the positive first, then the negatives."""
+        if "text" in values:
+            return [self.input_from(values)]
+        documents = [str(values["positive"]), *negatives(values["negative"])]
+        return [(str(values["anchor"]), document) for document in documents]
+
+    def tokenize(self, examples: Sequence[Sequence[PairOfTexts]]) -> InMemoryColumns:
         queries, documents = (list(x) for x in zip(*(pair for example in examples for pair in example), strict=True))
-        counts = [len(example) for example in examples]
         tokens = self.tokenizer(queries, documents, max_len=self.settings.max_len, shorten="second", offsets=False)
-        tokens = replace(tokens, sources=torch.from_numpy(np.repeat(np.arange(len(examples)), counts)))
-        return windows(tokens, len(examples), self.settings.segments)
-
-    def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
-        """Return the pairs of these examples, each a sequence; `example_ids` is the example of each pair."""
-        labels = torch.from_numpy(columns["label"].take(examples)[0]) if "label" in columns else torch.zeros(0)
-        return collate_windows(columns, examples, labels)
+        return example_columns(tokens, examples, self.settings.segments)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return binary cross-entropy of each pair, or cross-entropy of the positive among the documents of its query.
@@ -152,7 +114,7 @@ class Rerank(EncoderTask):
         """Yield the relevance of each document to its query, a number from 0 to 1."""
         for lo in range(0, len(inputs), CHUNK):
             chunk = inputs[lo : lo + CHUNK]
-            columns = self._columns([[pair] for pair in chunk])
+            columns = self.tokenize([[pair] for pair in chunk])
             scores = torch.zeros(len(chunk))
             for examples, batch in batches_in_order(self, loaded.model, columns):
                 scores[torch.from_numpy(examples)] = self.scores(loaded.model, batch).cpu()
@@ -166,7 +128,7 @@ class Rerank(EncoderTask):
         """Rank the documents of each query, or correlate the scores of pairs with those of the rows."""
         examples = [row.values for row in rows]
         if examples and "text" in examples[0]:
-            target = np.asarray([_relevance(e["number"]) for e in examples])
+            target = np.asarray([self.number(e["number"]) for e in examples])
             found = np.asarray(self.relevance(loaded, [self.input_from(e) for e in examples]))
             return metrics.Evaluation(len(target), lambda some: metrics.correlations(target[some], found[some]))
         candidates: dict[str, dict[str, bool]] = {}
@@ -183,10 +145,3 @@ class Rerank(EncoderTask):
 
     def finalize(self, loaded: LoadedModel, rows: Rows) -> tuple[LoadedModel, dict[str, Any]]:
         return loaded, {}
-
-
-def _relevance(value: Any) -> float:
-    number = parse_number(value)
-    if not 0.0 <= number <= 1.0:
-        raise ValueError(f"the relevance of a pair is {number:g}: it must be from 0 to 1")
-    return number

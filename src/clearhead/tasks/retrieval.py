@@ -1,6 +1,6 @@
 """Retrieval metrics: how high the relevant documents of each query rank among all documents."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,11 +15,12 @@ BLOCK = 1024  # queries ranked at a time
 
 @dataclass(frozen=True, eq=False)
 class Retrieval:
-    """Vectors of queries and documents, and the documents that are relevant to each query."""
+    """Queries and documents with their vectors, and the documents that are relevant to each query."""
 
     queries: Tensor  # (Q, D)
     documents: Tensor  # (M, D)
-    relevant: Sequence[set[int]]  # (Q,)
+    relevant: Mapping[str, set[int]]  # of each query, in order
+    texts: Sequence[str]  # (M,) of the documents
 
     def top(self, k: int = DEPTH) -> tuple[Tensor, Tensor]:
         """Return the scores and numbers of the k nearest documents of each query by dot product, (Q, k)."""
@@ -41,7 +42,7 @@ def nearest(queries: Tensor, documents: Tensor, k: int) -> tuple[Tensor, Tensor]
 
 def evaluate_retrieval(retrieval: Retrieval) -> Evaluation:
     """Return MRR@10, nDCG@10 and recall@1, 5 and 20 over the queries, in percent."""
-    return evaluate_ranking(retrieval.top()[1].tolist(), retrieval.relevant)
+    return evaluate_ranking(retrieval.top()[1].tolist(), list(retrieval.relevant.values()))
 
 
 def evaluate_ranking(numbers: Sequence[Sequence[int]], relevant: Sequence[set[int]]) -> Evaluation:

@@ -193,7 +193,7 @@ def step(
             with autocast(settings.dtype, device):
                 loss = task.loss(job.model, batch) / count
             total += float(loss.detach())
-            # FSDP averages over ranks, and the gradient is a sum. Every rank takes part, even if the loss is not.
+            # FSDP averages over ranks, and the gradient is a sum. Every rank takes part, finite or not.
             (loss * distributed.size).backward()
     loss, wanted = distributed.sum([total, float(stop.wanted > 0)])
     limit = settings.optimizer.clip or math.inf

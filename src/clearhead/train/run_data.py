@@ -12,9 +12,9 @@ from clearhead.data.shards import ShardRange, Shards
 from clearhead.data.split import chain_rows, first_rows, rename_columns, stratified_split
 from clearhead.files import new_folder, write_atomic
 from clearhead.tasks import TASKS, Task, Translate
-from clearhead.tasks.embed import negatives
 from clearhead.tasks.labels import COLUMNS as LABELS
 from clearhead.tasks.model_presets import TEMPLATE
+from clearhead.tasks.ranking_task import negatives
 from clearhead.text import Tokenizer, train_tokenizer
 from clearhead.train.init_model import Pretrained
 from clearhead.train.recipe import Part, Recipe, columns_of_part
