@@ -35,6 +35,7 @@ class CapturedCall:
     scale: float | None
     cap: float | None
     versions: tuple[int, ...]
+    packed: AttentionInputs | None = None  # of the implementation "clearhead": without padding
 
     @staticmethod
     def of(
@@ -44,6 +45,11 @@ class CapturedCall:
         if options.get("cache") is not None:
             raise ValueError("continuous batching keeps its keys inside the kernel: capture a plain `generate` instead")
         causal, bias = options.get("is_causal"), options.get("position_bias")
+        kernel, packed = implementation(site.module), None
+        if kernel == "clearhead":
+            from clearhead.integrations.transformers.attention import attention_inputs  # imports transformers
+
+            packed = attention_inputs(site.module, q.detach(), k.detach(), v.detach(), mask, options)
         return CapturedCall(
             site=site,
             q=q.detach(),
@@ -51,11 +57,12 @@ class CapturedCall:
             v=v.detach(),
             mask=None if mask is None else mask.detach(),
             bias=None if bias is None else bias.detach(),
-            kernel=implementation(site.module),
+            kernel=kernel,
             causal=bool(getattr(site.module, "is_causal", True) if causal is None else causal),
             scale=options.get("scaling"),
             cap=options.get("softcap"),
             versions=(_version(q), _version(k), _version(v)),
+            packed=packed,
         )
 
     def view(self) -> AttentionMap:
@@ -65,6 +72,8 @@ class CapturedCall:
                 "the keys of this call have been overwritten since, as a static cache does: "
                 "read the map right after each step, or generate with the default cache"
             )
+        if self.packed is not None:
+            return AttentionMap(self.packed.check(), self.site.kind, self.kernel, self._output())
         (B, H, T, _), S, first = self.q.shape, self.k.shape[2], self._first()
         if self._is_causal_sdpa:
             S = min(S, T)  # the rest of a static cache is empty
@@ -79,9 +88,12 @@ class CapturedCall:
             score=ScaledDot(self.scale) if self.cap is None else SoftCapped(self.cap, self.scale),
             bias=None if bias is None else DenseBias(_collapse_broadcast(bias), H, first),
         )
+        return AttentionMap(call.check(), self.site.kind, self.kernel, self._output())
+
+    def _output(self) -> Tensor | None:
+        """Returns the weight of the output projection, where it fits the heads."""
         output = self.site.output
-        fits = output is not None and output.shape[1] == H * self.v.shape[3]
-        return AttentionMap(call.check(), self.site.kind, self.kernel, output if fits else None)
+        return output if output is not None and output.shape[1] == self.q.shape[1] * self.v.shape[3] else None
 
     def _mask_and_bias(self, first: int) -> tuple[Mask, Tensor | None]:
         if self.mask is None:
