@@ -21,7 +21,7 @@ checks:
 	$(BIN)/pyright -p tests
 
 test:
-	$(BIN)/pytest -n $(WORKERS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 slow:
 	$(BIN)/pytest -m slow

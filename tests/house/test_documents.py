@@ -13,7 +13,10 @@ import pytest
 from tests.house.page_runner import ROOT, PageRunner, check_install, copy_clone, page_blocks
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-LONG = ("cluster.md", "export.md", "pretrain.md", "see.md", "serve.md", "train.md", "tune.md")  # run by `make slow`
+LONG = (  # run by `make slow`
+    "attention.md", "cluster.md", "decode.md", "export.md", "folders.md", "install.md", "pretrain.md", "scale.md",
+    "see.md", "serve.md", "studies.md", "train.md", "tune.md",
+)  # fmt: skip
 RUN = [pytest.param(page, marks=[pytest.mark.slow] if page.name in LONG else [], id=page.name) for page in PAGES]
 
 

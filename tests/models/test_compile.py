@@ -71,6 +71,7 @@ def test_inductor_too():
     assert graphs == graphs[:1] * 6
 
 
+@pytest.mark.slow
 def test_dropout_inside_a_graph():
     torch._dynamo.reset()
     model = build_encoder_decoder(replace(CONFIG, attention_dropout=0.5))
