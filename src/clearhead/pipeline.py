@@ -31,6 +31,7 @@ from clearhead.models.heads import HeadKind
 from clearhead.models.precision import choose_device, choose_dtype
 from clearhead.tasks import Classification, Classify, Pair, QaResult, QuestionAnswering, Rerank, Tag, TagResult
 from clearhead.tasks.embed_texts import BATCH_TOKENS, EmbeddedBatch, embed_texts
+from clearhead.tasks.explain import Explanation, explain_cosine, explain_relevance
 from clearhead.tasks.rerank import RankedDocument
 from clearhead.text import TokenBatch, Tokenizer
 from clearhead.text.token_batch import Truncation
@@ -305,6 +306,16 @@ class Pipeline:
         scores = Rerank.from_model(self.loaded).relevance(self.loaded, [(query, document) for document in documents])
         ranked = [RankedDocument(i, score, documents[i]) for i, score in enumerate(scores)]
         return sorted(ranked, key=lambda found: -found.score)
+
+    def explain(self, first: str, second: str) -> Explanation:
+        """Return what each token adds to the score of two texts: a cosine, or the relevance if the model is a reranker.
+
+        `clearhead.viz.vector_page.explanation_page` draws it.
+        """
+        head = self.loaded.config.head
+        if head is not None and head.kind == "sequence" and len(head.labels) == 1:
+            return explain_relevance(self.loaded, first, second)
+        return explain_cosine(self.loaded, first, second, replace(self.sentence, max_len=self.max_len))
 
     def look(self, **options: Any) -> AbstractContextManager[CapturedRun]:
         """Capture attention while the model runs: `with model.look() as seen: model.encode("…")`, `seen.show()`."""

@@ -6,7 +6,9 @@ import pytest
 import torch
 
 import clearhead
+from clearhead.data import Row, Rows
 from clearhead.tasks import Rerank, TaskConfig
+from clearhead.tasks.two_stages import evaluate_two_stages
 from clearhead.tasks.vector_losses import LossConfig
 from clearhead.text import Tokenizer
 from clearhead.train.recipe import make_recipe
@@ -116,3 +118,28 @@ def test_predict_and_serve(trained, tmp_path):
     assert float(line.split("\t")[1]) == pytest.approx(found.score, rel=1e-4)
     refused = CliRunner().invoke(app, ["error-analysis", str(trained), str(tmp_path / "pairs.csv")])
     assert refused.exit_code and "clearhead eval" in refused.stderr
+
+
+def test_two_stages_rank_what_the_retriever_found(minilm, trained, monkeypatch):
+    """With a reranker that prefers long documents, the metrics follow its order among the retrieved ones."""
+    examples = [
+        {"anchor": "Where is the cat?", "positive": "The cat is here."},
+        {"anchor": "Who eats fish?", "positive": "The cat and the dog eat fish every single day of the week."},
+        {"anchor": "When does it rain?", "positive": "It rains in winter."},
+    ]
+    given = Rows(lambda: iter(Row(e, "x", i + 1) for i, e in enumerate(examples)))
+    reranker = clearhead.load(trained).loaded
+    monkeypatch.setattr(Rerank, "relevance", lambda self, loaded, pairs: [len(d) / 1000 for _, d in pairs])
+    all_three = evaluate_two_stages(minilm.loaded, reranker, given, 3).scores()
+    assert all_three["recall_1"] == pytest.approx(100 / 3), "the longest document is first for every query"
+    assert all_three["recall_5"] == 100.0
+    one = evaluate_two_stages(minilm.loaded, reranker, given, 1).scores()
+    assert one["recall_5"] == one["recall_1"] == 100.0, "the nearest document is the right one here"
+
+
+def test_what_was_not_retrieved_is_missed(minilm, trained):
+    examples = [{"anchor": "Where is the cat?", "positive": "Stocks fell on Monday."}]
+    examples += [{"anchor": "Who buys stocks?", "positive": "The cat is here."}]
+    given = Rows(lambda: iter(Row(e, "x", i + 1) for i, e in enumerate(examples)))
+    found = evaluate_two_stages(minilm.loaded, clearhead.load(trained).loaded, given, 1).scores()
+    assert found["recall_20"] == found["mrr"] == 0.0

@@ -25,8 +25,15 @@ def eval(
     column: ColumnOption = None,
     plot: Annotated[
         Path | None,
-        typer.Option(help="Draw the confusion matrix, the scores per label and the calibration into this folder."),
+        typer.Option(
+            help="Draw the confusion matrix, the scores per label, the calibration, the recall by depth, the scores of "
+            "pairs and a map of the vectors into this folder, as far as they apply."
+        ),
     ] = None,
+    retriever: Annotated[
+        str | None, typer.Option(help="Of a reranker: the embedding model whose best documents are ranked again.")
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="With --retriever: documents of each query that are ranked.")] = 50,
     as_json: JsonOption = False,
     dtype: DtypeOption = "auto",
     device: DeviceOption = "auto",
@@ -34,7 +41,8 @@ def eval(
     """Evaluate a model on labeled data, with confidence intervals.
 
     Prints each metric with its 95 % confidence interval (bootstrap over the rows), and precision, recall and F1 per
-    label.
+    label. An embedding model is evaluated on pairs (retrieval), scored pairs (correlation) or labels (a linear
+    classifier on its vectors, cross-validated).
 
     Example: clearhead eval runs/recipe/model test.csv
     """
@@ -51,7 +59,12 @@ def eval(
     rows = rows_for(task, loaded, file, parse_columns(column), labeled=True)
     if file.is_file() and sha256(file) == loaded.metadata.get("train_sha256"):
         typer.echo(f"warning: the model was trained on {file}: the scores say nothing about new data", err=True)
-    evaluation = task.evaluate(loaded, rows)
+    if retriever is None:
+        evaluation = task.evaluate(loaded, rows)
+    else:
+        from clearhead.tasks.two_stages import evaluate_two_stages
+
+        evaluation = evaluate_two_stages(load(retriever, dtype=dtype, device=device).loaded, loaded, rows, top)
     if not evaluation.count:
         raise ValueError(f"{file} has no row to evaluate. {rows.report()}".strip())
     scores, intervals = evaluation.scores(), evaluation.intervals()
@@ -63,6 +76,12 @@ def eval(
         for name, figure in evaluation_figures(evaluation, f"{file.name}: {evaluation.count:,} rows"):
             for path in save(figure, plot / name):
                 typer.echo(path, err=True)
+        if evaluation.ranking is not None and evaluation.ranking.document_vectors is not None:
+            from clearhead.files import write_atomic
+            from clearhead.viz.vector_page import map_page
+
+            write_atomic(plot / "map.html", map_page(evaluation.ranking, f"{file.name}, {model}").encode())
+            typer.echo(plot / "map.html", err=True)
     if as_json:
         labels = [asdict(label) for label in evaluation.labels]
         result = {"rows": evaluation.count, **scores, "intervals": intervals, "labels": labels}

@@ -36,6 +36,7 @@ COMMANDS = {
     },
     "Look inside": {
         "see": "Show the attention of a model as a page or a figure.",
+        "explain": "Explain the similarity of two texts by their tokens.",
         "heads": "Compute statistics of every attention head over a corpus.",
         "info": "Describe a model folder and verify its files.",
     },

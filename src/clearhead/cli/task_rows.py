@@ -55,6 +55,8 @@ def labeled_pairs(file: Path, columns: dict[str, str], trained: dict[str, str]) 
         return read_rows(file, columns)
     part = {name: column for name, column in trained.items() if name not in ("file", "group")}
     available = columns_of(file)
+    if {"text", "label"} <= set(available) and "second" not in available:
+        return read_rows(file, {"text": "text", "label": "label"})  # labels that are predicted from vectors
     if part and set(part.values()) <= set(available):
         return read_rows(file, part)
     return read_rows(file, {name: str(column) for name, column in find_pairs(file).items() if name in PAIR_FIELDS})

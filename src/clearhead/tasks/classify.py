@@ -204,22 +204,13 @@ class Classify(EncoderTask):
         target, predicted = self.predictions(scores, columns)
         names, count = self.labels.names, len(target)
         if self.labels.kind == "regression":
-            return metrics.Evaluation(count, lambda some: metrics.regression_metrics(target[some], predicted[some]))
+            return metrics.evaluate_numbers(target, predicted, metrics.regression_metrics)
         if self.labels.kind == "multi_label":
             table = metrics.per_label(names, (target & predicted).sum(0), predicted.sum(0), target.sum(0))
             return metrics.Evaluation(
                 count, lambda some: metrics.multi_label_metrics(target[some], predicted[some]), table
             )
-        correct = target == predicted
-        counts = [np.bincount(x, minlength=len(names)) for x in (target[correct], predicted, target)]
-        confusion = np.bincount(target * len(names) + predicted, minlength=len(names) ** 2).reshape(len(names), -1)
-        confidence = torch.softmax(scores, 1).max(1).values.numpy()
-        table = metrics.per_label(names, *counts)
-
-        def measure(some: metrics.Numbers) -> dict[str, float]:
-            return metrics.single_label_metrics(target[some], predicted[some], len(names))
-
-        return metrics.Evaluation(count, measure, table, confusion, (confidence, correct))
+        return metrics.evaluate_single_label(names, target, torch.softmax(scores, 1).numpy())
 
     def finalize(self, loaded: LoadedModel, rows: Rows) -> tuple[LoadedModel, dict[str, Any]]:
         """Tune thresholds on the validation rows; fold the scale of numbers into the last layer."""

@@ -21,6 +21,7 @@ from clearhead.models.recurrent import RecurrentConfig
 from clearhead.tasks import metrics
 from clearhead.tasks.embed_texts import embed_texts
 from clearhead.tasks.labels import parse_number
+from clearhead.tasks.probe import evaluate_probe
 from clearhead.tasks.ranking_task import (
     DISTILLED,
     PAIRS,
@@ -141,13 +142,18 @@ class Embed(RankingTask):
             yield from part.vectors
 
     def evaluate(self, loaded: LoadedModel, rows: Rows) -> metrics.Evaluation:
-        """Rank all positives of the rows for each anchor, or correlate cosines with the scores of pairs."""
+        """Rank all positives of the rows for each anchor, correlate cosines with the scores of pairs, or predict labels
+        from vectors.
+        """
         examples = [row.values for row in rows]
+        if examples and "label" in examples[0]:
+            vectors = self.encode_texts(loaded, [str(e["text"]) for e in examples])
+            return evaluate_probe(vectors.numpy(), [str(e["label"]) for e in examples])
         if examples and "text" in examples[0]:
             first, second = (self.encode_texts(loaded, [str(e[name]) for e in examples]) for name in ("text", "second"))
             target = np.asarray([parse_number(e["number"]) for e in examples])
             cosines = (first * second).sum(1).double().numpy()
-            return metrics.Evaluation(len(target), lambda some: metrics.correlations(target[some], cosines[some]))
+            return metrics.evaluate_numbers(target, cosines, metrics.correlations)
         return evaluate_retrieval(self.retrieval(loaded, examples))
 
     def retrieval(self, loaded: LoadedModel, examples: Sequence[Mapping[str, Any]]) -> Retrieval:

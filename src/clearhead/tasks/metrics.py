@@ -74,6 +74,20 @@ def bleu_scores(predicted: Sequence[str], references: Sequence[str]) -> dict[str
 
 
 @dataclass(frozen=True, eq=False)
+class Ranking:
+    """The details of a ranking: recall by depth, the scores of pairs, and the vectors behind them."""
+
+    recall: Numbers  # (K,) percent of the relevant documents among the first 1, 2, ... K
+    relevant_scores: Numbers  # of pairs of a query and a relevant document
+    other_scores: Numbers  # of the other pairs that were ranked
+    queries: Sequence[str]
+    documents: Sequence[str]
+    query_vectors: Numbers | None = None  # (Q, D)
+    document_vectors: Numbers | None = None  # (M, D)
+    pairs: Sequence[tuple[int, int]] = ()  # a query and a relevant document
+
+
+@dataclass(frozen=True, eq=False)
 class Evaluation:
     """Answers compared with labels: metrics, confidence intervals, and a table of labels."""
 
@@ -82,6 +96,8 @@ class Evaluation:
     labels: tuple[PerLabel, ...] = ()
     confusion: Numbers | None = None  # (target, predicted): the confusion matrix, in rows
     confidence: tuple[Numbers, Numbers] | None = None  # (rows,): the score of the prediction, and whether it is correct
+    numbers: tuple[Numbers, Numbers] | None = None  # (rows,): expected and predicted numbers
+    ranking: Ranking | None = None
 
     def scores(self) -> dict[str, float]:
         return self.measure(np.arange(self.count))
@@ -95,6 +111,27 @@ class Evaluation:
                 samples.setdefault(name, []).append(value)
         ends = {name: np.percentile(values, [2.5, 97.5]).tolist() for name, values in samples.items()}
         return {name: (low, high) for name, (low, high) in ends.items()}
+
+
+def evaluate_numbers(
+    target: Numbers, predicted: Numbers, measure: Callable[[Numbers, Numbers], dict[str, float]]
+) -> Evaluation:
+    """Return the evaluation of predicted numbers."""
+    return Evaluation(len(target), lambda some: measure(target[some], predicted[some]), numbers=(target, predicted))
+
+
+def evaluate_single_label(names: Sequence[str], target: Numbers, probabilities: Numbers) -> Evaluation:
+    """Return the evaluation of one label per row: `target` are label indices (n,), `probabilities` (n, labels)."""
+    count, predicted = len(names), probabilities.argmax(1)
+    correct = target == predicted
+    counts = [np.bincount(x, minlength=count) for x in (target[correct], predicted, target)]
+    return Evaluation(
+        len(target),
+        lambda some: single_label_metrics(target[some], predicted[some], count),
+        per_label(names, *counts),
+        np.bincount(target * count + predicted, minlength=count**2).reshape(count, -1),
+        (probabilities.max(1), correct),
+    )
 
 
 def per_label(names: Sequence[str], correct: Numbers, predicted: Numbers, target: Numbers) -> tuple[PerLabel, ...]:

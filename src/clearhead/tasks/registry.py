@@ -1,4 +1,4 @@
-"""The task that a model folder answers: classification, tagging or question answering."""
+"""The task that a model folder answers: classification, tagging, question answering, embedding or reranking."""
 
 from typing import Any
 
@@ -21,6 +21,8 @@ def answer_task_name(loaded: LoadedModel) -> str | None:
     """Return the name of the task that a folder answers; None where it does something else."""
     head = loaded.config.head
     name = loaded.metadata.get("task") or TASK_BY_HEAD.get("" if head is None else head.kind)
+    if name is None and "modules.json" in loaded.extra_files:
+        name = "embed"  # a folder of sentence-transformers
     return name if name in ANSWER_TASKS else None
 
 

@@ -130,18 +130,26 @@ class Rerank(RankingTask):
         if examples and "text" in examples[0]:
             target = np.asarray([self.number(e["number"]) for e in examples])
             found = np.asarray(self.relevance(loaded, [self.input_from(e) for e in examples]))
-            return metrics.Evaluation(len(target), lambda some: metrics.correlations(target[some], found[some]))
+            return metrics.evaluate_numbers(target, found, metrics.correlations)
         candidates: dict[str, dict[str, bool]] = {}
         for e in examples:
             known = candidates.setdefault(str(e["anchor"]), {})
             known |= {text: known.get(text, False) for text in negatives(e["negative"])}
             known[str(e["positive"])] = True
+        relevant = [{i for i, ok in enumerate(documents.values()) if ok} for documents in candidates.values()]
+        return self.evaluate_candidates(loaded, {query: list(d) for query, d in candidates.items()}, relevant)
+
+    def evaluate_candidates(
+        self, loaded: LoadedModel, candidates: Mapping[str, Sequence[str]], relevant: Sequence[set[int]]
+    ) -> metrics.Evaluation:
+        """Rank the candidates of each query; `relevant` are the numbers of the right ones, which may be missing."""
         pairs = [(query, document) for query, documents in candidates.items() for document in documents]
         scores = iter(self.relevance(loaded, pairs))
         by_query = [[(next(scores), i) for i in range(len(documents))] for documents in candidates.values()]
         ranked = [sorted(found, key=lambda pair: -pair[0]) for found in by_query]
-        relevant = [{i for i, ok in enumerate(d.values()) if ok} for d in candidates.values()]
-        return evaluate_ranking([[i for _, i in found] for found in ranked], relevant)
+        return evaluate_ranking(
+            [[i for _, i in found] for found in ranked], [[score for score, _ in found] for found in ranked], relevant
+        )
 
     def finalize(self, loaded: LoadedModel, rows: Rows) -> tuple[LoadedModel, dict[str, Any]]:
         return loaded, {}

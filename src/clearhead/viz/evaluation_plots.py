@@ -1,13 +1,13 @@
-"""Evaluation plots: confusion matrix, scores per label and calibration."""
+"""Evaluation plots: confusion matrix, scores per label, calibration, correlation, recall and score histograms."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clearhead.tasks.metrics import Evaluation, calibration, calibration_error
+from clearhead.tasks.metrics import Evaluation, Ranking, calibration, calibration_error
 from clearhead.viz.style import COLORS, MUTED, TEXT, new_figure
 
 if TYPE_CHECKING:
@@ -80,6 +80,73 @@ def draw_calibration(evaluation: Evaluation, title: str) -> Figure:
     return figure
 
 
+def draw_correlation(evaluation: Evaluation, title: str) -> Figure:
+    """Draw the predicted against the expected numbers, a point for each row."""
+    if evaluation.numbers is None:
+        raise ValueError("this evaluation has no numbers: it needs an expected number per row")
+    expected, predicted = evaluation.numbers
+    with new_figure(5.2, 4.6, title) as figure:
+        axes = figure.add_subplot()
+        axes.plot(expected, predicted, "o", color=COLORS[0], markersize=3, alpha=0.35, markeredgewidth=0)
+        axes.set_xlabel("expected")
+        axes.set_ylabel("predicted")
+        axes.grid()
+        axes.set_axisbelow(True)
+        spearman = evaluation.scores()["spearman"]
+        axes.set_title(f"Spearman correlation: {spearman:.1f} %", fontsize=10, color=MUTED)
+    return figure
+
+
+def draw_recall(ranking: Ranking, title: str) -> Figure:
+    """Draw recall by depth: how many relevant documents are among the first k."""
+    depths = np.arange(1, len(ranking.recall) + 1)
+    with new_figure(5.6, 4.2, title) as figure:
+        axes = figure.add_subplot()
+        axes.plot(depths, ranking.recall, color=COLORS[0], linewidth=1.8)
+        for k in (1, 5, 20, 100):
+            if k <= len(depths):
+                value = float(ranking.recall[k - 1])
+                axes.plot(k, value, "o", color=COLORS[0])
+                below = value > 12
+                axes.annotate(
+                    f"recall@{k} {value:.1f}", (k, value), textcoords="offset points", fontsize=9, color=TEXT,
+                    xytext=(-4, -14) if below else (4, 8), ha="right" if k == len(depths) else "left",
+                )  # fmt: skip
+        axes.set_xscale("log")
+        axes.set_xticks([k for k in (1, 2, 5, 10, 20, 50, 100) if k <= len(depths)])
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_locator(_no_ticks())
+        axes.set_ylim(0, 102)
+        axes.grid()
+        axes.set_axisbelow(True)
+        axes.set_xlabel("documents read")
+        axes.set_ylabel("relevant documents found, %")
+    return figure
+
+
+def draw_score_histogram(ranking: Ranking, title: str) -> Figure:
+    """Draw the scores of relevant pairs and of the others that rank highest: where they overlap, ranks are wrong."""
+    scores = np.concatenate([ranking.relevant_scores, ranking.other_scores])
+    edges = np.linspace(float(scores.min()), float(scores.max()) + 1e-9, 50)
+    with new_figure(6.2, 3.8, title) as figure:
+        axes = figure.add_subplot()
+        sides = (("other", ranking.other_scores, COLORS[1]), ("relevant", ranking.relevant_scores, COLORS[0]))
+        for name, values, color in sides:
+            weights = np.full(len(values), 100.0 / max(len(values), 1))
+            label = f"{name} ({len(values):,} pairs)"
+            axes.hist(values, edges.tolist(), weights=weights, color=color, alpha=0.55, label=label)
+        axes.set_xlabel("score")
+        axes.set_ylabel("pairs, %")
+        axes.legend(frameon=False)
+    return figure
+
+
+def _no_ticks() -> Any:
+    from matplotlib.ticker import NullLocator
+
+    return NullLocator()
+
+
 def evaluation_figures(evaluation: Evaluation, title: str) -> Sequence[tuple[str, Figure]]:
     figures: list[tuple[str, Figure]] = []
     if evaluation.confusion is not None and len(evaluation.labels) <= MAX_LABELS:
@@ -88,4 +155,9 @@ def evaluation_figures(evaluation: Evaluation, title: str) -> Sequence[tuple[str
         figures.append(("labels", draw_labels(evaluation, title)))
     if evaluation.confidence is not None:
         figures.append(("calibration", draw_calibration(evaluation, title)))
+    if evaluation.numbers is not None:
+        figures.append(("correlation", draw_correlation(evaluation, title)))
+    if evaluation.ranking is not None and len(evaluation.ranking.recall):
+        figures.append(("recall", draw_recall(evaluation.ranking, title)))
+        figures.append(("scores", draw_score_histogram(evaluation.ranking, title)))
     return figures

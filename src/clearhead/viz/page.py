@@ -5,16 +5,22 @@ import hashlib
 import html
 from functools import cache
 from importlib import resources
+from typing import Any
 
 from clearhead.viz.scene import Scene, to_dict, to_json
 
 
 def page(scene: Scene) -> str:
     """Return a self-contained page for a scene; its policy forbids network access and any other script."""
-    script, style = asset("viewer.js"), asset("viewer.css")
+    return embedded_page("viewer", scene.title, to_dict(scene, live=False))
+
+
+def embedded_page(name: str, title: str, data: dict[str, Any]) -> str:
+    """Return a self-contained page of the script and style sheet `name`, with its data."""
+    script, style = asset(f"{name}.js"), asset(f"{name}.css")
     policy = f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data: blob:"
-    data = f'<script type="application/json" id="scene">{to_json(to_dict(scene, live=False))}</script>'
-    return _document(scene.title, policy, f"<style>{style}</style>", data, f'<script type="module">{script}</script>')
+    inside = f'<script type="application/json" id="scene">{to_json(data)}</script>'
+    return _document(title, policy, f"<style>{style}</style>", inside, f'<script type="module">{script}</script>')
 
 
 def live_page(title: str) -> str:
