@@ -102,7 +102,7 @@ def draw_recall(ranking: Ranking, title: str) -> Figure:
     depths = np.arange(1, len(ranking.recall) + 1)
     with new_figure(5.6, 4.2, title) as figure:
         axes = figure.add_subplot()
-        axes.plot(depths, ranking.recall, color=COLORS[0], linewidth=1.8)
+        axes.plot(depths, ranking.recall, color=COLORS[0], linewidth=1.8, drawstyle="steps-post")
         for k in (1, 5, 20, 100):
             if k <= len(depths):
                 value = float(ranking.recall[k - 1])
@@ -110,7 +110,7 @@ def draw_recall(ranking: Ranking, title: str) -> Figure:
                 below = value > 12
                 axes.annotate(
                     f"recall@{k} {value:.1f}", (k, value), textcoords="offset points", fontsize=9, color=TEXT,
-                    xytext=(-4, -14) if below else (4, 8), ha="right" if k == len(depths) else "left",
+                    xytext=(-4, -14) if below else (4, 8), ha="right" if k > 0.5 * len(depths) else "left",
                 )  # fmt: skip
         axes.set_xscale("log")
         axes.set_xticks([k for k in (1, 2, 5, 10, 20, 50, 100) if k <= len(depths)])

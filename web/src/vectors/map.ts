@@ -90,6 +90,7 @@ export function drawMap(root: HTMLElement, data: MapData): void {
     const style = getComputedStyle(root);
     const color = (name: string): string => style.getPropertyValue(name).trim();
     const spot = toScreen(width, height);
+    const small = places.length > 1000 ? 2.4 : 3.8;
     const wanted = find.value.trim().toLowerCase();
     const dot = (i: number, size: number, alpha: number): void => {
       const { x, y } = spot(places[i]);
@@ -101,7 +102,7 @@ export function drawMap(root: HTMLElement, data: MapData): void {
     };
     places.forEach((_, i) => {
       const found = wanted !== "" && text(i).toLowerCase().includes(wanted);
-      dot(i, found ? 4.5 : 2.4, wanted === "" ? 0.55 : found ? 1 : 0.12);
+      dot(i, found ? 4.5 : small, wanted === "" ? 0.55 : found ? 1 : 0.12);
     });
     if (chosen < 0) return;
     pen.globalAlpha = 1;
