@@ -1,5 +1,6 @@
 """`load` and `Pipeline`: a model, its tokenizer and its task in one object."""
 
+import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -26,6 +27,7 @@ from clearhead.decode import (
     translate,
 )  # fmt: skip
 from clearhead.hub.folder import LoadedModel, open_folder, save_folder
+from clearhead.hub.push import push_folder
 from clearhead.hub.sentence import SentenceConfig, read_sentence
 from clearhead.models.heads import HeadKind
 from clearhead.models.precision import choose_device, choose_dtype
@@ -328,6 +330,13 @@ class Pipeline:
     def save(self, folder: str | Path, *, overwrite: bool = False, metadata: Mapping[str, Any] | None = None) -> None:
         """Save a folder that `load` and `transformers` open."""
         save_folder(self.loaded, folder, overwrite=overwrite, metadata=metadata)
+
+    def push_to_hub(self, repo: str, *, private: bool = False, message: str | None = None,
+                    token: str | None = None) -> str:  # fmt: skip
+        """Save the model into a repository of the Hugging Face hub, and return the address of the commit."""
+        with tempfile.TemporaryDirectory() as folder:
+            self.save(Path(folder) / "model")
+            return push_folder(Path(folder) / "model", repo, private=private, message=message, token=token)
 
     def __repr__(self) -> str:
         count = sum(p.numel() for p in self.model.parameters())

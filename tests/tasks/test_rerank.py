@@ -130,10 +130,12 @@ def test_two_stages_rank_what_the_retriever_found(minilm, trained, monkeypatch):
     given = Rows(lambda: iter(Row(e, "x", i + 1) for i, e in enumerate(examples)))
     reranker = clearhead.load(trained).loaded
     monkeypatch.setattr(Rerank, "relevance", lambda self, loaded, pairs: [len(d) / 1000 for _, d in pairs])
-    all_three = evaluate_two_stages(minilm.loaded, reranker, given, 3).scores()
+    all_three = evaluate_two_stages(minilm.loaded, reranker, given, 3)[1].scores()
     assert all_three["recall_1"] == pytest.approx(100 / 3), "the longest document is first for every query"
     assert all_three["recall_5"] == 100.0
-    one = evaluate_two_stages(minilm.loaded, reranker, given, 1).scores()
+    before, after = evaluate_two_stages(minilm.loaded, reranker, given, 1)
+    one = after.scores()
+    assert before.scores() == one, "a single document cannot move"
     assert one["recall_5"] == one["recall_1"] == 100.0, "the nearest document is the right one here"
 
 
@@ -141,5 +143,15 @@ def test_what_was_not_retrieved_is_missed(minilm, trained):
     examples = [{"anchor": "Where is the cat?", "positive": "Stocks fell on Monday."}]
     examples += [{"anchor": "Who buys stocks?", "positive": "The cat is here."}]
     given = Rows(lambda: iter(Row(e, "x", i + 1) for i, e in enumerate(examples)))
-    found = evaluate_two_stages(minilm.loaded, clearhead.load(trained).loaded, given, 1).scores()
+    found = evaluate_two_stages(minilm.loaded, clearhead.load(trained).loaded, given, 1)[1].scores()
     assert found["recall_20"] == found["mrr"] == 0.0
+
+
+def test_a_sample_of_queries_is_ranked_among_all_documents(minilm, trained):
+    examples = [{"anchor": f"Who has {i} cats?", "positive": f"Neighbour {i} has {i} cats."} for i in range(9)]
+    given = Rows(lambda: iter(Row(e, "x", i + 1) for i, e in enumerate(examples)))
+    before, after = evaluate_two_stages(minilm.loaded, clearhead.load(trained).loaded, given, 9, max_queries=4)
+    assert before.count == after.count == 4
+    assert after.scores()["recall_20"] == 100.0
+    assert before.ranking is not None
+    assert len(before.ranking.recall) == 9, "documents of the other rows are candidates too"

@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -34,6 +34,9 @@ def eval(
         str | None, typer.Option(help="Of a reranker: the embedding model whose best documents are ranked again.")
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="With --retriever: documents of each query that are ranked.")] = 50,
+    max_queries: Annotated[
+        int | None, typer.Option(min=1, help="With --retriever: rank a random sample of so many queries.")
+    ] = None,
     as_json: JsonOption = False,
     dtype: DtypeOption = "auto",
     device: DeviceOption = "auto",
@@ -59,12 +62,14 @@ def eval(
     rows = rows_for(task, loaded, file, parse_columns(column), labeled=True)
     if file.is_file() and sha256(file) == loaded.metadata.get("train_sha256"):
         typer.echo(f"warning: the model was trained on {file}: the scores say nothing about new data", err=True)
+    before = None
     if retriever is None:
         evaluation = task.evaluate(loaded, rows)
     else:
         from clearhead.tasks.two_stages import evaluate_two_stages
 
-        evaluation = evaluate_two_stages(load(retriever, dtype=dtype, device=device).loaded, loaded, rows, top)
+        first = load(retriever, dtype=dtype, device=device).loaded
+        before, evaluation = evaluate_two_stages(first, loaded, rows, top, max_queries)
     if not evaluation.count:
         raise ValueError(f"{file} has no row to evaluate. {rows.report()}".strip())
     scores, intervals = evaluation.scores(), evaluation.intervals()
@@ -84,7 +89,9 @@ def eval(
             typer.echo(plot / "map.html", err=True)
     if as_json:
         labels = [asdict(label) for label in evaluation.labels]
-        result = {"rows": evaluation.count, **scores, "intervals": intervals, "labels": labels}
+        result: dict[str, Any] = {"rows": evaluation.count, **scores, "intervals": intervals, "labels": labels}
+        if before is not None:
+            result["retriever"] = {**before.scores(), "intervals": before.intervals()}
         typer.echo(json.dumps(result, ensure_ascii=False))
         return
     console = Console(highlight=False)
@@ -92,9 +99,13 @@ def eval(
     table.add_column(f"{evaluation.count:,} rows")
     table.add_column("", justify="right")
     table.add_column("95 % confidence interval")
+    if before is not None:
+        table.add_column("without reranking", justify="right")
+    earlier = {} if before is None else before.scores()
     for name, value in scores.items():
         low, high = intervals[name]
-        table.add_row(name, f"{value:.2f}", f"{low:.2f} to {high:.2f}")
+        more = (f"{earlier[name]:.2f}",) if name in earlier else ()
+        table.add_row(name, f"{value:.2f}", f"{low:.2f} to {high:.2f}", *more)
     console.print(table)
     if evaluation.labels:
         table = Table(box=None, pad_edge=False)

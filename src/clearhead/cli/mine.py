@@ -1,6 +1,7 @@
 """`clearhead mine`: hard negatives for the training of vectors and rerankers."""
 
 import json
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +25,7 @@ def mine(
             min=0.0, max=1.0, help="Leave out documents above this share of the positive's cosine: they may be right."
         ),
     ] = 0.95,
+    max_rows: Annotated[int | None, typer.Option(min=1, help="Read only the first pairs of the file.")] = None,
     dtype: DtypeOption = "auto",
     device: DeviceOption = "auto",
 ) -> None:
@@ -41,7 +43,7 @@ def mine(
     config = MiningConfig(num_negatives=num_negatives, depth=depth, margin=margin)
     rows = pair_rows(file, parse_columns(column))
     loaded = load(model, dtype=dtype, device=device).loaded
-    values = [row.values for row in rows]
+    values = [row.values for row in islice(rows, max_rows)]
     if not values:
         raise ValueError(f"{file} has no pair. {rows.report()}".strip())
     written = num = 0

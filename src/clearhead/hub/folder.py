@@ -17,6 +17,7 @@ from torch import Tensor
 
 from clearhead.files import MARKER, new_folder, write_manifest
 from clearhead.files.safe import MissingFile, read_bytes
+from clearhead.hub.card import model_card
 from clearhead.hub.families import Family
 from clearhead.hub.mapping import POOLED, Raw
 from clearhead.hub.model_folder import ModelFolder
@@ -36,6 +37,7 @@ _EXTRA_FILES = (
     "config_sentence_transformers.json",
     "1_Pooling/config.json",
 )
+CARD = "README.md"
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +165,8 @@ def save_folder(
         config = json.dumps({**raw, **MARKER}, indent=2, sort_keys=True, ensure_ascii=False)
         (target / "config.json").write_text(config + "\n", encoding="utf-8")
         for name, data in loaded.extra_files.items():
+            if name == CARD:
+                continue
             (target / name).parent.mkdir(exist_ok=True)
             (target / name).write_bytes(data)
         info: dict[str, Any] = {**loaded.metadata, **(metadata or {}), "architecture": loaded.architecture}
@@ -172,6 +176,8 @@ def save_folder(
             loaded.tokenizer.save(target)
             info["tokenizer"] = loaded.tokenizer.fingerprint()
         write_manifest(target, info)
+        card = loaded.extra_files.get(CARD) or model_card(info, str(raw.get("model_type"))).encode()
+        (target / CARD).write_bytes(card)  # not in the manifest: people edit it
 
 
 def _check_ids(raw: Raw) -> None:

@@ -21,7 +21,7 @@ def resolve_model(source: str | Path, revision: str | None = None) -> Path:
         if revision is not None:
             raise ValueError(f"{folder} is a local folder, which has no revision {revision!r}: leave it out")
         return folder
-    if isinstance(source, Path) or not _NAME.fullmatch(source) or source.startswith("."):
+    if isinstance(source, Path) or not is_hub_name(source):
         raise ValueError(f"there is no folder {str(source)!r}, and it is not a valid hub name (owner/name)")
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
@@ -33,6 +33,11 @@ def resolve_model(source: str | Path, revision: str | None = None) -> Path:
         raise ValueError(
             f"there is no folder {source!r}, and it could not be downloaded from the hub: {reason}"
         ) from error
+
+
+def is_hub_name(source: str) -> bool:
+    """Returns whether this could be the name of a model on the hub."""
+    return _NAME.fullmatch(source) is not None and not source.startswith(".") and not Path(source).exists()
 
 
 def package_model(source: str) -> Path:

@@ -20,7 +20,7 @@ def evaluate_probe(vectors: Numbers, labels: Sequence[str]) -> Evaluation:
         from sklearn.linear_model import LogisticRegression
         from sklearn.model_selection import StratifiedKFold
     except ModuleNotFoundError:
-        raise ValueError("the evaluation of vectors by labels needs scikit-learn: pip install 'clearhead[sklearn]'") from None
+        raise ValueError("labels are predicted by scikit-learn: pip install 'clearhead[sklearn]'") from None
     counts = Counter(labels)
     names = sorted(counts)
     if len(names) < 2 or max(counts.values()) < 2:

@@ -1,26 +1,38 @@
 """Retrieval in two stages: an embedding model finds documents, and a reranker sorts the best of them."""
 
+import random
+
 from clearhead.data import Rows
 from clearhead.hub.folder import LoadedModel
 from clearhead.tasks.embed import Embed
 from clearhead.tasks.metrics import Evaluation
 from clearhead.tasks.rerank import Rerank
+from clearhead.tasks.retrieval import evaluate_ranking, nearest
 
 
-def evaluate_two_stages(retriever: LoadedModel, reranker: LoadedModel, rows: Rows, depth: int) -> Evaluation:
-    """Return the metrics of the `depth` nearest documents of each query after reranking.
+def evaluate_two_stages(
+    retriever: LoadedModel, reranker: LoadedModel, rows: Rows, depth: int, max_queries: int | None = None
+) -> tuple[Evaluation, Evaluation]:
+    """Return the metrics of the `depth` nearest documents of each query, before and after reranking.
 
     The documents are all positives and negatives of the rows; a relevant document that was not retrieved counts as
-    missed.
+    missed. With `max_queries`, a random sample of so many queries is ranked (always the same one).
     """
     examples = [row.values for row in rows]
     if examples and not {"anchor", "positive"} <= set(examples[0]):
         raise ValueError(f"the rows have {', '.join(examples[0])}: retrieval needs the columns anchor and positive")
     found = Embed.from_model(retriever).retrieval(retriever, examples)
+    queries = list(found.relevant)
+    chosen = range(len(queries))
+    if max_queries is not None and max_queries < len(queries):
+        chosen = sorted(random.Random(0).sample(chosen, max_queries))
+    scores, numbers = nearest(found.queries[list(chosen)], found.documents, depth)
+    relevant = [found.relevant[queries[i]] for i in chosen]
+    first = evaluate_ranking(numbers.tolist(), scores.tolist(), relevant)
     candidates: dict[str, list[str]] = {}
-    relevant: list[set[int]] = []
-    for (query, wanted), numbers in zip(found.relevant.items(), found.top(depth)[1].tolist(), strict=True):
-        candidates[query] = [found.texts[int(number)] for number in numbers]
-        places = {number: place for place, number in enumerate(numbers)}
-        relevant.append({places.get(number, -1 - number) for number in wanted})
-    return Rerank.from_model(reranker).evaluate_candidates(reranker, candidates, relevant)
+    places: list[set[int]] = []
+    for i, retrieved, wanted in zip(chosen, numbers.tolist(), relevant, strict=True):
+        candidates[queries[i]] = [found.texts[int(number)] for number in retrieved]
+        at = {number: place for place, number in enumerate(retrieved)}
+        places.append({at.get(number, -1 - number) for number in wanted})
+    return first, Rerank.from_model(reranker).evaluate_candidates(reranker, candidates, places)
