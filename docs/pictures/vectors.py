@@ -33,11 +33,11 @@ def main() -> None:
         first, second = "When can I visit the museum?", "It is open from ten to six, and closed on Mondays."
         subprocess.run([*COMMAND, "explain", MODEL, first, second, "--out", folder / "why.html"], check=True)
         browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        tab = browser.new_page(viewport={"width": 1000, "height": 640}, device_scale_factor=1.5)
+        tab = browser.new_page(viewport={"width": 1000, "height": 600}, device_scale_factor=1.5)
         tab.goto((folder / "plots" / "map.html").as_uri())
         point_at_a_dot(tab)
         tab.screenshot(path=HERE / "vectors-map.png")
-        tab.set_viewport_size({"width": 1000, "height": 300})
+        tab.set_viewport_size({"width": 1000, "height": 330})
         tab.goto((folder / "why.html").as_uri())
         tab.hover("text=visit")
         tab.screenshot(path=HERE / "vectors-explain.png")
