@@ -82,7 +82,7 @@ def hub(tmp_path):
             else:
                 self.reply({"error": f"no route {path}"}, 404)
 
-        def log_message(self, *args):
+        def log_message(self, format, *args):
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)

@@ -1,6 +1,7 @@
 """scikit-learn estimators: in pipelines, cloned, pickled, and checked by scikit-learn itself."""
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,8 @@ def test_vectors_are_those_of_encode(minilm):
 
 
 def test_in_a_pipeline_and_pickled():
-    model = make_pipeline(vectorizer(), LogisticRegression()).fit(TEXTS[::2], LABELS[::2])
+    model: Any = make_pipeline(vectorizer(), LogisticRegression())
+    model.fit(TEXTS[::2], LABELS[::2])
     assert model.score(TEXTS[1::2], LABELS[1::2]) == 1.0
     other = pickle.loads(pickle.dumps(model))
     assert np.array_equal(other.predict(TEXTS), model.predict(TEXTS))
@@ -40,7 +42,8 @@ def test_in_a_pipeline_and_pickled():
 
 def test_a_classifier_is_fine_tuned():
     model = ClearheadClassifier(str(MINILM), epochs=6, lr=3e-4, batch_size=8, max_len=16)
-    found = clone(model).fit(TEXTS, LABELS)
+    copied: Any = clone(model)
+    found = copied.fit(TEXTS, LABELS)
     assert list(found.classes_) == ["trade", "weather"]
     assert found.score(TEXTS, LABELS) >= 0.9
     probabilities = found.predict_proba(TEXTS)
@@ -66,7 +69,7 @@ def test_wrong_input_is_refused():
     with pytest.raises(NotFittedError):
         vectorizer().transform(TEXTS)
     with pytest.raises(TypeError, match="row 1 is float"):
-        vectorizer().fit(["a", 1.0])
+        vectorizer().fit(["a", 1.0])  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="needs two"):
         ClearheadClassifier(str(MINILM)).fit(["a", "b"], ["x", "x"])
     with pytest.raises(ValueError, match="2 texts and 1 labels"):

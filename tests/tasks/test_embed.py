@@ -4,6 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 import clearhead
 from clearhead.data import Rows
@@ -124,10 +125,14 @@ def test_the_loss_follows_from_the_columns(columns, kind):
 
 def test_ranking_metrics_by_hand():
     ranked = [[2, 0, 1], [1, 0, 2]]
-    found = evaluate_ranking(ranked, [{0}, {1}]).scores()
+    evaluation = evaluate_ranking(ranked, [[0.9, 0.5, 0.1], [0.8, 0.4, 0.2]], [{0}, {1}])
+    found = evaluation.scores()
     assert found["mrr"] == pytest.approx(100 * (1 / 2 + 1) / 2)
     assert found["recall_1"] == pytest.approx(50) and found["recall_5"] == pytest.approx(100)
     assert found["ndcg"] == pytest.approx(100 * (1 / np.log2(3) + 1) / 2)
+    assert evaluation.ranking is not None
+    assert evaluation.ranking.recall.tolist() == [50, 100, 100]
+    assert evaluation.ranking.relevant_scores.tolist() == [0.5, 0.8]
 
 
 def test_nearest_is_exact_and_takes_no_more_than_there_is():
@@ -153,3 +158,21 @@ def test_mined_negatives_are_near_but_never_right(minilm):
     assert not right & {text for row in found[:2] for text in row["negative"]}
     strict = list(mine_negatives(minilm.loaded, values, MiningConfig(num_negatives=3, margin=0.3)))
     assert all("stairs lead" not in text for row in strict[:1] for text in row["negative"])
+
+
+def test_stopped_and_resumed_to_the_same_bits(tmp_path):
+    """Cached gradients over parts, dropout and batches without repeated texts continue where they stopped."""
+    changes = {"train": {"steps": 12, "batch_examples": 6, "gradient_accumulation": 2, "save_every": 4}}
+    recipes = [embed_recipe(tmp_path, **changes) for _ in range(3)]
+
+    def stop(step, numbers):
+        if step == 6:
+            raise KeyboardInterrupt
+
+    train(prepare(recipes[0], tmp_path, tmp_path / "whole"), shown=False)
+    with pytest.raises(KeyboardInterrupt):
+        train(prepare(recipes[1], tmp_path, tmp_path / "stopped"), trackers=[stop], shown=False)
+    train(prepare(recipes[2], tmp_path, tmp_path / "stopped"), shown=False)
+    a, b = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("whole", "stopped"))
+    assert a.keys() == b.keys()
+    assert all(torch.equal(a[name], b[name]) for name in a)

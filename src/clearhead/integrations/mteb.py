@@ -41,7 +41,16 @@ class MtebEncoder:
             }
         )
 
-    def encode(self, inputs: Iterable[Any], *, prompt_type: PromptType | None = None, **_: Any) -> np.ndarray:
+    def encode(
+        self,
+        inputs: Iterable[Any],
+        *,
+        task_metadata: Any = None,
+        hf_split: str = "",
+        hf_subset: str = "",
+        prompt_type: PromptType | None = None,
+        **kwargs: Any,
+    ) -> np.ndarray:
         """Return the vectors of the texts of all batches, (texts, D)."""
         texts = [str(text) for batch in inputs for text in batch["text"]]
         prompt = None if prompt_type is None else PROMPTS[prompt_type]

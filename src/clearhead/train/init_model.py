@@ -96,10 +96,17 @@ def initial_model(task: Task, recipe: Recipe, base_model: Pretrained | None) -> 
     torch.manual_seed(recipe.seed)
     if base_model is None:
         loaded = skeleton(task, recipe, None)
-        return replace(loaded, model=initialize(build(loaded.config)))
+        return replace(loaded, model=freeze_unused(initialize(build(loaded.config)), task))
     loaded = _load(task, recipe, base_model, "cpu")
-    adapt(loaded.model, recipe)
+    freeze_unused(adapt(loaded.model, recipe), task)
     return loaded
+
+
+def freeze_unused(model: Model, task: Task) -> Model:
+    """Freeze a pooler that the folder has but the task does not use: it gets no gradient, so no optimizer state."""
+    if task.head[0] == "pooler" and model.head is not None:
+        model.head.requires_grad_(False)
+    return model
 
 
 def _load(task: Task, recipe: Recipe, base_model: Pretrained, device: str) -> LoadedModel:

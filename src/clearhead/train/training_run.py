@@ -17,7 +17,7 @@ from clearhead.models.precision import choose_device
 from clearhead.tasks import Task
 from clearhead.train.distributed import Distributed
 from clearhead.train.evaluate import evaluate, score
-from clearhead.train.init_model import Pretrained, adapt, initial_model
+from clearhead.train.init_model import Pretrained, adapt, freeze_unused, initial_model
 from clearhead.train.loop import TrainingJob
 from clearhead.train.recipe import Recipe, TrainConfig
 from clearhead.train.run_data import Parts
@@ -47,7 +47,7 @@ class TrainingRun:
     def empty_model(self) -> Model:
         """Build the model of this run with placeholder weights, ready to be filled from a checkpoint."""
         model = build(self.config)
-        return model if self.base_model is None else adapt(model, self.recipe)
+        return freeze_unused(model if self.base_model is None else adapt(model, self.recipe), self.task)
 
     def trained(self, model: Any) -> LoadedModel:
         """Return a model of this run with everything that is saved with it."""
