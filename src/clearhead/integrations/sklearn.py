@@ -29,7 +29,7 @@ class _TextEstimator(BaseEstimator):
 
 
 class ClearheadVectorizer(TransformerMixin, _TextEstimator):
-    """Texts to vectors, (texts, D), by a model folder or its name on the hub; nothing is learnt.
+    """Turns texts into vectors, (texts, D), with the model of a folder or of a name on the hub; fitting only loads it.
 
     `prompt` is the name of one of the model's prompts, `batch_tokens` the tokens computed together.
     """
