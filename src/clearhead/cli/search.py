@@ -1,0 +1,44 @@
+"""`clearhead search`: the passages of an index that fit a query."""
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from clearhead.cli.command import report_errors
+from clearhead.cli.options import JsonOption
+
+
+@report_errors
+def search(
+    index: Annotated[str, typer.Argument(help="Index made by `clearhead index`.")],
+    query: Annotated[str, typer.Argument(help="What to look for.")],
+    top: Annotated[int, typer.Option(min=1, help="Passages to show.")] = 5,
+    mode: Annotated[
+        str, typer.Option(help="words (BM25), vectors, hybrid (both), or auto: hybrid if there are vectors.")
+    ] = "auto",
+    as_json: JsonOption = False,
+) -> None:
+    """Search an index: the best passages for a query, with their source.
+
+    Example: clearhead search my-index "how do I resume a run"
+    """
+    from rich.console import Console
+    from rich.text import Text
+
+    from clearhead.search import Index
+
+    found = Index.open(index).search(query, top, mode=mode)
+    if as_json:
+        typer.echo(json.dumps([asdict(result) for result in found], ensure_ascii=False))
+        return
+    console = Console(highlight=False)
+    if not found:
+        console.print("no passage has a word of the query")
+    for number, result in enumerate(found, 1):
+        place = f"{result.source}:{result.start}" + (f", page {result.page}" if result.page is not None else "")
+        head = f"{number}. {result.heading}  " if result.heading else f"{number}. "
+        console.print(Text.assemble((head, "bold"), (place, "dim"), (f"  {result.score:.3f}", "dim")))
+        console.print(Text(" ".join(result.text.split())))
+        console.print()

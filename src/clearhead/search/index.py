@@ -1,0 +1,214 @@
+"""An index of documents: built and updated by content hash, searched by words, by vectors, or by both."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from clearhead.pipeline import Pipeline, load
+from clearhead.search.documents import Document
+from clearhead.search.lance_table import LanceTable
+from clearhead.search.passages import Passage, PassageConfig, split_passages
+
+COMMIT_PASSAGES = 2048  # passages of a commit: what a killed run loses at most
+RRF = 60  # reciprocal rank fusion adds 1 / (RRF + rank) of each ranking (Cormack et al. 2009)
+LANGUAGES = {"en": "English", "de": "German", "fr": "French", "es": "Spanish", "it": "Italian", "nl": "Dutch",
+             "pt": "Portuguese", "ru": "Russian", "sv": "Swedish", "da": "Danish", "fi": "Finnish"}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexConfig:
+    """What an index is made with; it cannot change later."""
+
+    model: str | None = None  # the embedding model; None: words only
+    passages: PassageConfig = field(default_factory=PassageConfig)
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """A passage that fits a query."""
+
+    text: str
+    source: str
+    start: int
+    end: int
+    heading: str
+    page: int | None
+    score: float
+    text_rank: int | None = None  # by words, from 1; None: not among the best
+    vector_rank: int | None = None
+
+
+@dataclass
+class UpdateReport:
+    """What an update did, in documents."""
+
+    added: int = 0
+    changed: int = 0
+    deleted: int = 0
+    unchanged: int = 0
+    passages: int = 0
+
+
+class Index:
+    """A folder or `s3://` address with an index."""
+
+    def __init__(self, table: LanceTable, pipeline: Pipeline | None, config: IndexConfig) -> None:
+        self._table, self._pipeline, self.config = table, pipeline, config
+
+    @staticmethod
+    def open(uri: str, *, model: str | None = None) -> "Index":
+        """Open an index; `model` replaces the address of its embedding model, which must be the same one."""
+        table = LanceTable.open(_table_uri(uri))
+        if table is None:
+            raise ValueError(f"there is no index {uri!r}: make one with `clearhead index DOCS --out {uri}`")
+        info = table.info
+        config = IndexConfig(model=model or info["model"], passages=PassageConfig(**info["passages"]))
+        pipeline = None if info["model"] is None else load(str(config.model))
+        if pipeline is not None and fingerprint(pipeline) != info["fingerprint"]:
+            raise ValueError(
+                f"{config.model} is not the model of this index: its weights or its tokenizer differ. "
+                "Use the model that the index was made with, or make a new index"
+            )
+        return Index(table, pipeline, config)
+
+    @staticmethod
+    def create(uri: str, config: IndexConfig) -> "Index":
+        """Create an empty index."""
+        if config.passages.language not in LANGUAGES:
+            raise ValueError(f"there is no stemmer for {config.passages.language!r}: choose {', '.join(LANGUAGES)}")
+        if is_index(uri):
+            raise ValueError(f"{uri} exists: open it, or choose another address")
+        pipeline = None if config.model is None else load(config.model)
+        info = {"model": config.model, "fingerprint": None, "passages": asdict(config.passages)}
+        width = None
+        if pipeline is not None:
+            info["fingerprint"], width = fingerprint(pipeline), pipeline.loaded.config.output_width
+        return Index(LanceTable.create(_table_uri(uri), info, width), pipeline, config)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    @property
+    def version(self) -> int:
+        return self._table.version
+
+    def update(
+        self,
+        documents: Iterable[Document],
+        *,
+        delete_missing: bool = True,
+        log: Callable[[UpdateReport], None] = lambda report: None,
+    ) -> UpdateReport:
+        """Bring the index to these documents: new and changed ones are added, and missing ones deleted.
+
+        Every commit holds whole documents, and a run that was killed continues where it stopped. The search answers
+        from the last commit meanwhile.
+        """
+        known = self._table.documents()
+        seen: set[str] = set()
+        report, waiting, count = UpdateReport(), list[tuple[Document, list[Passage]]](), 0
+        for document in documents:
+            if document.source in seen:
+                raise ValueError(f"two documents are {document.source!r}: give each its own id")
+            seen.add(document.source)
+            if known.get(document.source) == document.sha256:
+                report.unchanged += 1
+                continue
+            report.changed += document.source in known
+            report.added += document.source not in known
+            found = list(split_passages(document, self.config.passages))
+            waiting.append((document, found))
+            count += len(found)
+            if count >= COMMIT_PASSAGES:
+                self._commit(waiting, report)
+                waiting, count = [], 0
+                log(report)
+        if waiting:
+            self._commit(waiting, report)
+        missing = [source for source in known if source not in seen] if delete_missing else []
+        if missing:
+            self._table.replace(missing, [], None if self._pipeline is None else np.zeros((0, self._width)))
+            report.deleted = len(missing)
+        if report.added or report.changed or report.deleted:
+            self._table.build_indexes(LANGUAGES[self.config.passages.language])
+        log(report)
+        return report
+
+    @property
+    def _width(self) -> int:
+        assert self._pipeline is not None
+        return self._pipeline.loaded.config.output_width
+
+    def _commit(self, documents: list[tuple[Document, list[Passage]]], report: UpdateReport) -> None:
+        rows = [_row(document, passage) for document, found in documents for passage in found]
+        vectors = None
+        if self._pipeline is not None:
+            vectors = self._encode([row["words"] for row in rows], "document")
+        self._table.replace([document.source for document, _ in documents], rows, vectors)
+        report.passages += len(rows)
+
+    def _encode(self, texts: list[str], prompt: str) -> np.ndarray:
+        assert self._pipeline is not None
+        parts = self._pipeline.encode_batches(texts, normalize=True, prompt=prompt)
+        found = [part.vectors.numpy() for part in parts]
+        return np.concatenate(found) if found else np.zeros((0, self._width), "f4")
+
+    def search(self, query: str, k: int = 10, *, mode: str = "auto", depth: int = 100) -> list[SearchResult]:
+        """Return the k passages that fit a query best: by "words", by "vectors", or by both ("hybrid")."""
+        if mode == "auto":
+            mode = "words" if self._pipeline is None else "hybrid"
+        if mode not in ("words", "vectors", "hybrid"):
+            raise ValueError(f"there is no mode {mode!r}: choose words, vectors or hybrid")
+        if mode != "words" and self._pipeline is None:
+            raise ValueError("this index has no vectors: search it with the mode words")
+        by_text = self._table.search_text(query, max(k, depth)) if mode != "vectors" else []
+        by_vector = (
+            self._table.search_vectors(self._encode([query], "query")[0], max(k, depth)) if mode != "words" else []
+        )
+        scores = dict(by_text if mode == "words" else by_vector)
+        places = [{id: rank for rank, (id, _) in enumerate(found, 1)} for found in (by_text, by_vector)]
+        if mode == "hybrid":
+            scores = {id: sum(1 / (RRF + p[id]) for p in places if id in p) for p in places for id in p}
+        best = sorted(scores, key=lambda id: (-scores[id], id))[:k]
+        rows = self._table.rows(best)
+        return [
+            SearchResult(
+                rows[id]["text"], rows[id]["source"], rows[id]["start"], rows[id]["end"], rows[id]["heading"],
+                rows[id]["page"], float(scores[id]), places[0].get(id), places[1].get(id),
+            )
+            for id in best
+        ]  # fmt: skip
+
+
+def fingerprint(pipeline: Pipeline) -> str:
+    """Return a hash of what makes vectors comparable: weights, tokenizer, pooling, prompts and length."""
+    digest = hashlib.sha256(json.dumps(pipeline.tokenizer.fingerprint(), sort_keys=True).encode())
+    for name, parameter in sorted(pipeline.model.named_parameters()):
+        digest.update(name.encode())
+        digest.update(parameter.detach().float().cpu().numpy().tobytes())
+    sentence = pipeline.sentence
+    digest.update(repr((sentence.pool, sorted(sentence.prompts.items()), pipeline.max_len)).encode())
+    return digest.hexdigest()
+
+
+def _row(document: Document, passage: Passage) -> dict[str, Any]:
+    lead = " ".join(part for part in dict.fromkeys((document.title, passage.heading)) if part)
+    words = passage.text if not lead or passage.text.startswith(lead) else f"{lead}\n{passage.text}"
+    return {
+        "id": f"{passage.source}\n{passage.start}", "source": passage.source, "sha256": document.sha256,
+        "start": passage.start, "end": passage.end, "page": passage.page, "heading": passage.heading,
+        "text": passage.text, "words": words,
+    }  # fmt: skip
+
+
+def _table_uri(uri: str) -> str:
+    return f"{uri.rstrip('/')}/passages.lance"
+
+
+def is_index(uri: str) -> bool:
+    """Return whether there is an index at this address."""
+    return LanceTable.open(_table_uri(uri)) is not None

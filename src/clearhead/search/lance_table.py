@@ -1,0 +1,134 @@
+"""The table of an index: passages with their words and vectors in one versioned Lance table."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+VECTOR_INDEX_ROWS = 100_000  # from so many passages on, vectors are searched by an index instead of exactly
+KEY = b"clearhead"  # of the schema's metadata
+
+
+class LanceTable:
+    """Passages in Lance. One process writes at a time; readers keep the version that they opened."""
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+
+    @staticmethod
+    def open(uri: str) -> "LanceTable | None":
+        """Open a table; None where there is none."""
+        lance = _lance()
+        try:
+            return LanceTable(lance.dataset(uri))
+        except (ValueError, FileNotFoundError) as error:
+            if "not found" in str(error).lower():
+                return None
+            raise
+
+    @staticmethod
+    def create(uri: str, info: dict[str, Any], width: int | None) -> "LanceTable":
+        """Create an empty table whose rows have vectors of this width, or none."""
+        import pyarrow as pa
+
+        columns = [("id", pa.string()), ("source", pa.string()), ("sha256", pa.string()), ("start", pa.int64()),
+                   ("end", pa.int64()), ("page", pa.int32()), ("heading", pa.string()), ("text", pa.string()),
+                   ("words", pa.string())]  # fmt: skip
+        if width is not None:
+            columns.append(("vector", pa.list_(pa.float32(), width)))
+        schema = pa.schema(columns, metadata={KEY: json.dumps(info).encode()})
+        return LanceTable(_lance().write_dataset(pa.table([[] for _ in columns], schema=schema), uri, mode="create"))
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """What the index was made with."""
+        metadata = self._dataset.schema.metadata or {}
+        if KEY not in metadata:
+            raise ValueError(f"{self._dataset.uri} is a Lance table, but no index of clearhead")
+        return json.loads(metadata[KEY])
+
+    @property
+    def version(self) -> int:
+        return self._dataset.version
+
+    def __len__(self) -> int:
+        return self._dataset.count_rows()
+
+    def documents(self) -> dict[str, str]:
+        """Return the hash of each document, by source."""
+        found: dict[str, str] = {}
+        for batch in self._dataset.to_batches(columns=["source", "sha256"]):
+            found.update(zip(batch["source"].to_pylist(), batch["sha256"].to_pylist(), strict=True))
+        return found
+
+    def replace(self, sources: Sequence[str], rows: Sequence[dict[str, Any]], vectors: np.ndarray | None) -> None:
+        """Replace all passages of these documents by the rows, in one commit: readers see all of it or nothing."""
+        import pyarrow as pa
+
+        schema = self._dataset.schema
+        names = [name for name in schema.names if name != "vector"]
+        columns: list[Any] = [pa.array([row[name] for row in rows], schema.field(name).type) for name in names]
+        if vectors is not None:
+            width = schema.field("vector").type.list_size
+            values = pa.array(np.ascontiguousarray(vectors, dtype="f4").reshape(-1))
+            columns.append(pa.FixedSizeListArray.from_arrays(values, width))
+        table = pa.table(columns, schema=schema)
+        listed = ", ".join("'" + source.replace("'", "''") + "'" for source in sources)
+        merge = self._dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+        merge.when_not_matched_by_source_delete(f"source IN ({listed})").execute(table)
+        self._dataset = _lance().dataset(self._dataset.uri)
+
+    def build_indexes(self, language: str) -> None:
+        """Index the words, and the vectors of a large table; rows added later are found without it, but slower."""
+        names = {index.name for index in self._dataset.describe_indices()}
+        if "words_idx" not in names and len(self):
+            self._dataset.create_scalar_index(
+                "words", "INVERTED", base_tokenizer="simple", language=language, stem=True, remove_stop_words=True,
+                ascii_folding=True, lower_case=True, with_position=False, max_token_length=64,
+            )  # fmt: skip
+        if "id_idx" not in names and len(self):
+            self._dataset.create_scalar_index("id", "BTREE")
+        has_vectors = "vector" in self._dataset.schema.names
+        if has_vectors and "vector_idx" not in names and len(self) >= VECTOR_INDEX_ROWS:
+            partitions = max(16, int(len(self) ** 0.5))
+            self._dataset.create_index("vector", "IVF_RQ", metric="dot", num_partitions=partitions)
+        self._dataset.optimize.optimize_indices()
+        self._dataset.optimize.compact_files()
+        self._dataset = _lance().dataset(self._dataset.uri)
+
+    def search_text(self, query: str, k: int) -> list[tuple[str, float]]:
+        """Return the ids and BM25 scores of the passages that match words of the query best."""
+        if not query.strip() or not len(self):
+            return []
+        found = self._dataset.to_table(
+            columns=["id", "_score"], full_text_query={"query": query, "columns": ["words"]}, limit=k
+        )
+        return list(zip(found["id"].to_pylist(), found["_score"].to_pylist(), strict=True))
+
+    def search_vectors(self, vector: np.ndarray, k: int) -> list[tuple[str, float]]:
+        """Return the ids and cosines of the passages with the nearest vectors."""
+        if not len(self):
+            return []
+        nearest = {"column": "vector", "q": np.asarray(vector, "f4"), "k": k, "metric": "dot", "nprobes": 24,
+                   "refine_factor": 4}  # fmt: skip
+        found = self._dataset.to_table(columns=["id", "_distance"], nearest=nearest)
+        return [(id, 1.0 - d) for id, d in zip(found["id"].to_pylist(), found["_distance"].to_pylist(), strict=True)]
+
+    def rows(self, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Return the passages of these ids."""
+        listed = ", ".join("'" + id.replace("'", "''") + "'" for id in ids)
+        if not listed:
+            return {}
+        columns = ["id", "source", "start", "end", "page", "heading", "text"]
+        return {
+            row["id"]: row for row in self._dataset.to_table(columns=columns, filter=f"id IN ({listed})").to_pylist()
+        }
+
+
+def _lance() -> Any:
+    try:
+        import lance
+    except ModuleNotFoundError:
+        raise ValueError("search needs Lance: pip install 'clearhead[search]'") from None
+    return lance
