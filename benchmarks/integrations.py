@@ -120,7 +120,7 @@ def main() -> None:
     torch.set_num_threads(2)
     keep_memory()
     begin = time.perf_counter()
-    count, batch, rounds = (256, 32, 3) if args.full else (32, 16, 1)
+    count, batch, rounds = (128, 32, 2) if args.full else (32, 16, 1)
     result: dict[str, float] = {}
     seconds: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as folder:

@@ -12,8 +12,8 @@ BLOCKS = frozenset((
 ))  # fmt: skip
 HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 UNCLOSED = frozenset((  # elements that are often left open, and do not nest then
-    "area", "base", "br", "col", "dd", "dt", "embed", "hr", "img", "input", "li", "link", "meta", "option", "p", "param",
-    "source", "td", "th", "tr", "track", "wbr", "thead", "tbody", "tfoot", "html", "head", "body",
+    "area", "base", "br", "col", "dd", "dt", "embed", "hr", "img", "input", "li", "link", "meta", "option", "p",
+    "param", "source", "td", "th", "tr", "track", "wbr", "thead", "tbody", "tfoot", "html", "head", "body",
 ))  # fmt: skip
 MAX_NODES = 5_000_000
 MAX_DEPTH = 5_000  # the parser takes quadratic time beyond
