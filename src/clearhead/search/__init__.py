@@ -1,6 +1,6 @@
 """Search: documents to passages, an index of words and vectors, and the passages that fit a query."""
 
-from clearhead.search.documents import Document, read_documents
+from clearhead.search.document_readers import Document, read_documents
 from clearhead.search.index import Index, IndexConfig, SearchResult, UpdateReport
 from clearhead.search.passages import Passage, PassageConfig, split_passages
 

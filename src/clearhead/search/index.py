@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from clearhead.pipeline import Pipeline, load
-from clearhead.search.documents import Document
+from clearhead.search.document_readers import Document
 from clearhead.search.lance_table import LanceTable
 from clearhead.search.passages import Passage, PassageConfig, split_passages
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from clearhead.search.documents import Document
+from clearhead.search.document_readers import Document
 from clearhead.text.sentences import split_sentences
 
 _WORD = re.compile(r"\S+")

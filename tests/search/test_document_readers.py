@@ -6,7 +6,7 @@ import zipfile
 import pytest
 
 from clearhead.search import read_documents
-from clearhead.search.documents import Document, ReadReport
+from clearhead.search.document_readers import Document, ReadReport
 
 WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
