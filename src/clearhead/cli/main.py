@@ -50,7 +50,7 @@ COMMANDS = {
     },
     "Search": {
         "index": "Index documents for search.",
-        "search": "Search an index: the best passages for a query, with their source.",
+        "search": "Find the passages of an index that fit a query.",
     },
     "Tools": {
         "export": "Export a model to ONNX, int8 or CTranslate2.",

@@ -20,7 +20,7 @@ def search(
     ] = "auto",
     as_json: JsonOption = False,
 ) -> None:
-    """Search an index: the best passages for a query, with their source.
+    """Find the passages of an index that fit a query.
 
     Example: clearhead search my-index "how do I resume a run"
     """
