@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import io
+import pathlib
 import warnings
 from dataclasses import fields
 from datetime import timedelta
@@ -96,3 +98,11 @@ def test_the_launcher_accepts_its_settings():
 )
 def test_a_lost_peer_is_recognized(error, lost):
     assert torch_private.is_peer_failure(error) is lost
+
+
+def test_an_index_written_by_python_313_opens_in_any_version():
+    """There, the classes of pathlib are pickled under the name of a private module."""
+    unpickle = torch_private._IndexUnpickler
+    assert unpickle(io.BytesIO(b"cpathlib._local\nPosixPath\n.")).load() is pathlib.PosixPath
+    with pytest.raises(ValueError, match="does not belong"):
+        unpickle(io.BytesIO(b"cpathlib._local\nos\n.")).load()

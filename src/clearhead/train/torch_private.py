@@ -42,6 +42,7 @@ class _IndexUnpickler(pickle.Unpickler):
     """Unpickles the index of a checkpoint: plain values, dtypes and the classes in INDEX_CLASSES, nothing else."""
 
     def find_class(self, module: str, name: str) -> Any:
+        module = "pathlib" if module == "pathlib._local" else module  # where Python 3.13 keeps its classes
         if name in INDEX_CLASSES.get(module, ()):
             return super().find_class(module, name)
         if module == "torch" and isinstance(dtype := getattr(torch, name, None), torch.dtype):
