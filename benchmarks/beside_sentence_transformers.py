@@ -25,7 +25,7 @@ warnings.filterwarnings("ignore")
 
 import torch
 
-from beside_trainer import evaluate
+from beside_trainer import evaluate, finish
 from clearhead.models.precision import choose_dtype
 from clearhead.tasks import Embed
 from clearhead.train.recipe import read_recipe
@@ -100,13 +100,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             seconds = their_folder(run, Path(folder))
             record["sentence_transformers"] = {"seconds": round(seconds, 1), **evaluate(Path(folder) / "model", run)}
-    versions = {**begun["versions"], "sentence_transformers": __import__("sentence_transformers").__version__}
-    record |= {"versions": versions, "threads": torch.get_num_threads()}
-    summary = dict(record)
-    record |= {"steps": begun["steps"], "curve": begun["curve"], "recipe": begun["recipe"]}
-    if given.record:
-        given.record.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    print(json.dumps(summary))
+    finish(record, begun, "sentence_transformers", given.record)
 
 
 if __name__ == "__main__":

@@ -158,6 +158,16 @@ def difference(folder: Path, run: TrainingRun, count: int = 64) -> float:
     return worst
 
 
+def finish(record: dict[str, Any], begun: dict[str, Any], peer: str, path: Path | None) -> None:
+    """Print the scores with the versions of both sides; the file also gets the recipe and the loss curve."""
+    versions = {**begun["versions"], peer: __import__(peer).__version__}
+    record = {**record, "versions": versions, "threads": torch.get_num_threads()}
+    if path is not None:
+        whole = {**record, "steps": begun["steps"], "curve": begun["curve"], "recipe": begun["recipe"]}
+        path.write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(json.dumps(record))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("recipe", type=Path)
@@ -188,13 +198,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             seconds = trainer_folder(run, Path(folder))
             record["trainer"] = {"seconds": round(seconds, 1), **evaluate(Path(folder) / "model", run)}
-    versions = {**begun["versions"], "transformers": __import__("transformers").__version__}
-    record |= {"versions": versions, "threads": torch.get_num_threads()}
-    summary = dict(record)
-    record |= {"steps": begun["steps"], "curve": begun["curve"], "recipe": begun["recipe"]}
-    if given.record:
-        given.record.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    print(json.dumps(summary))
+    finish(record, begun, "transformers", given.record)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,9 @@ def rows_for(
     trained = loaded.metadata.get("recipe", {}).get("data", {}).get("train", {})
     fields = list(INPUTS[task.spec.name])
     if labeled and task.spec.name in ("embed", "rerank"):
+        available = set() if columns else set(columns_of(file))
+        if task.spec.name == "embed" and {"text", "label"} <= available and "second" not in available:
+            return read_rows(file, {"text": "text", "label": "label"})  # labels that are predicted from vectors
         return labeled_pairs(file, columns, trained)
     if labeled:
         column_set = next((c for c in task.spec.column_sets if set(c) <= set(trained)), task.spec.column_sets[0])
@@ -55,8 +58,6 @@ def labeled_pairs(file: Path, columns: dict[str, str], trained: dict[str, str]) 
         return read_rows(file, columns)
     part = {name: column for name, column in trained.items() if name not in ("file", "group")}
     available = columns_of(file)
-    if {"text", "label"} <= set(available) and "second" not in available:
-        return read_rows(file, {"text": "text", "label": "label"})  # labels that are predicted from vectors
     if part and set(part.values()) <= set(available):
         return read_rows(file, part)
     return read_rows(file, {name: str(column) for name, column in find_pairs(file).items() if name in PAIR_FIELDS})

@@ -37,7 +37,6 @@ _EXTRA_FILES = (
     "config_sentence_transformers.json",
     "1_Pooling/config.json",
 )
-CARD = "README.md"
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,8 +164,6 @@ def save_folder(
         config = json.dumps({**raw, **MARKER}, indent=2, sort_keys=True, ensure_ascii=False)
         (target / "config.json").write_text(config + "\n", encoding="utf-8")
         for name, data in loaded.extra_files.items():
-            if name == CARD:
-                continue
             (target / name).parent.mkdir(exist_ok=True)
             (target / name).write_bytes(data)
         info: dict[str, Any] = {**loaded.metadata, **(metadata or {}), "architecture": loaded.architecture}
@@ -176,8 +173,8 @@ def save_folder(
             loaded.tokenizer.save(target)
             info["tokenizer"] = loaded.tokenizer.fingerprint()
         write_manifest(target, info)
-        card = loaded.extra_files.get(CARD) or model_card(info, str(raw.get("model_type"))).encode()
-        (target / CARD).write_bytes(card)  # not in the manifest: people edit it
+        card = model_card(info, str(raw.get("model_type")))
+        (target / "README.md").write_text(card, encoding="utf-8")  # not in the manifest: people edit it
 
 
 def _check_ids(raw: Raw) -> None:

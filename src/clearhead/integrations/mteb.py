@@ -1,8 +1,6 @@
 """MTEB: an embedding model as the benchmark `mteb` runs it.
 
-import mteb
-from clearhead.integrations.mteb import MtebEncoder
-mteb.evaluate(MtebEncoder("my-model"), mteb.get_tasks(tasks=["STSBenchmark"]))
+`mteb.evaluate(MtebEncoder("my-model"), mteb.get_tasks(tasks=["STSBenchmark"]))`
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,6 @@
 """scikit-learn: text vectors as a transformer, and a fine-tuned classifier as an estimator.
 
-from clearhead.integrations.sklearn import ClearheadVectorizer
-make_pipeline(ClearheadVectorizer("my-model"), LogisticRegression()).fit(texts, labels)
+`make_pipeline(ClearheadVectorizer("my-model"), LogisticRegression()).fit(texts, labels)`
 """
 
 import json

@@ -36,8 +36,8 @@ def attention(
     """Attend from queries (B, H, T, K) to keys (B, G, S, K): the output (B, T, H, V), and no weights (see `look`)."""
     if options.get("output_attentions"):
         raise ValueError('attn_implementation="clearhead" returns no weights: read them with `clearhead.look(model)`')
-    rows_q, _ = _valid_rows(query, key, attention_mask)
-    out = dispatch(attention_inputs(module, query, key, value, attention_mask, options), dropout)
+    inputs, rows_q = _packed(module, query, key, value, attention_mask, options)
+    out = dispatch(inputs, dropout)
     B, T = query.shape[0], query.shape[2]
     if rows_q is None:
         return out.view(B, T, *out.shape[1:]), None
@@ -48,6 +48,13 @@ def attention_inputs(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, options: Mapping[str, Any]
 ) -> AttentionInputs:
     """Return a call of a transformers attention module as the inputs of a clearhead kernel, without padding."""
+    return _packed(module, query, key, value, mask, options)[0]
+
+
+def _packed(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, options: Mapping[str, Any]
+) -> tuple[AttentionInputs, Tensor | None]:
+    """Return the inputs, and which rows of the flattened queries they are; None: all."""
     refused = [name for name in ("position_bias", "s_aux", "cache") if options.get(name) is not None]
     if refused or (mask is not None and mask.dim() != 2):
         what = refused[0] if refused else f"a mask of shape {tuple(mask.shape) if mask is not None else ()}"
@@ -62,7 +69,8 @@ def attention_inputs(
     causal = bool(getattr(module, "is_causal", False) if causal is None else causal)
     scale, cap = options.get("scaling"), options.get("softcap")
     score = ScaledDot(scale) if cap is None else SoftCapped(cap, scale)
-    return AttentionInputs(q, k, v, layout_q, layout_k, _mask(causal, options.get("sliding_window")), score, None)
+    allowed = _mask(causal, options.get("sliding_window"))
+    return AttentionInputs(q, k, v, layout_q, layout_k, allowed, score, None), rows_q
 
 
 def set_layout(offsets: Tensor, layout: Layout) -> Tensor:

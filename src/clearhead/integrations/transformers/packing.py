@@ -83,6 +83,8 @@ class PackedForward:
     def __init__(self, base: PreTrainedModel) -> None:
         self.base = base
         self.padding = _padding_of_positions(base)
+        parameters = self.__signature__.parameters.values()
+        self.names = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
 
     @property
     def __signature__(self) -> inspect.Signature:
@@ -90,7 +92,7 @@ class PackedForward:
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         forward: Any = type(self.base).forward
-        call = self._arguments(args, options)
+        call = dict(zip(self.names, args, strict=False)) | options
         mask: Tensor | None = call.pop("attention_mask", None)
         given: Tensor | None = call.get("input_ids") if call.get("inputs_embeds") is None else call["inputs_embeds"]
         if given is None or "cu_seq_lens_q" in call or not call.get("return_dict", True) or _is_dense(mask):
@@ -105,10 +107,6 @@ class PackedForward:
         longest = max(batch.layout.host_lengths, default=0)
         packed |= {"cu_seq_lens_q": offsets, "cu_seq_lens_k": offsets, "max_length_q": longest, "max_length_k": longest}
         return self._unpacked(forward(self.base, **packed), batch)
-
-    def _arguments(self, args: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
-        names = [p.name for p in self.__signature__.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
-        return dict(zip(names, args, strict=False)) | options
 
     def _positions(self, ids: Tensor | None, batch: "_Batch") -> Tensor:
         """Return the positions (B, T) that the model would count itself."""
