@@ -8,7 +8,7 @@ import torch
 from clearhead.data import Row
 from clearhead.data.squad import squad_rows
 from clearhead.tasks import QuestionAnswering, TaskConfig
-from clearhead.tasks.qa import _place, _spans, answers_of
+from clearhead.tasks.answer_spans import answers_of, place_answer, window_spans
 from clearhead.text import Tokenizer
 from tests.real import DATA, MINILM
 
@@ -51,10 +51,10 @@ def check(rows: list[Row], seed: int) -> tuple[int, int]:
                 shared[source] = min(shared[source], len(here & last_of[source]))
             last_of[source] = here
             seen[source] |= here
-            for span in _spans(tokens, i, said[own], contexts[source]):
+            for span in window_spans(tokens, i, said[own], contexts[source]):
                 assert contexts[source][span.start : span.end] == span.text and span.text.strip()
                 spans += 1
-            first, last = _place(tokens, i, answers_of(part[source]) or [])
+            first, last = place_answer(tokens, i, answers_of(part[source]) or [])
             if (first, last) != (0, 0):
                 answers = answers_of(part[source])
                 assert answers is not None

@@ -14,7 +14,8 @@ from clearhead.attention import Layout
 from clearhead.data import Row, Rows
 from clearhead.models import build
 from clearhead.tasks import AnswerSpan, QaResult, QuestionAnswering, TaskConfig
-from clearhead.tasks.qa import MAX_ANSWER_TOKENS, _spans, _threshold, answers_of, log_sums, measured, overlap, plain
+from clearhead.tasks.answer_spans import MAX_ANSWER_TOKENS, answers_of, log_sums, measured, overlap, plain, window_spans
+from clearhead.tasks.qa import _threshold
 from clearhead.text import train_tokenizer
 
 TEXT = "The old man sees a dog under the tree , and two children play café naïve 😀 with a red bicycle on the street ."
@@ -53,7 +54,7 @@ def test_windows_hold_every_token_and_spans_are_what_stands_there(tokenizer, see
     said = torch.randn(len(tokens.ids), 2, generator=torch.Generator().manual_seed(seed))
     for i in range(tokens.layout.num_sequences):
         part = said[tokens.layout.rows(i)]
-        for span in _spans(tokens, i, part, context):
+        for span in window_spans(tokens, i, part, context):
             assert context[span.start : span.end] == span.text and span.text.strip()
 
 
@@ -63,7 +64,7 @@ def test_the_best_span_of_a_window_is_found(tokenizer):
     tokens = task.windows(["who ?"], [context])
     own = (tokens.parts[tokens.layout.rows(0)] == 1).nonzero()[:, 0].tolist()
     said = torch.randn(tokens.layout.host_lengths[0], 2, generator=torch.Generator().manual_seed(3))
-    found = _spans(tokens, 0, said, context)
+    found = window_spans(tokens, 0, said, context)
     pairs = {(i, j): float(said[i, 0] + said[j, 1]) for i in own for j in own if i <= j < i + MAX_ANSWER_TOKENS}
     best = sorted(pairs.values(), reverse=True)[: len(found)]
     assert [span.score for span in found] == pytest.approx(best)
@@ -113,7 +114,7 @@ def test_the_answer_s_tokens_are_marked_in_each_window_that_holds_it(tokenizer, 
 def test_log_sums(sizes, seed):
     x = 50 * torch.randn(sum(sizes), 2, generator=torch.Generator().manual_seed(seed))
     want = torch.stack([part.logsumexp(0) for part in x.split(sizes)])
-    assert torch.allclose(log_sums(x, Layout.from_lengths(sizes)), want)
+    assert torch.allclose(log_sums(x, Layout.from_lengths(sizes).sequence_ids, len(sizes)), want)
 
 
 def test_answers_without_a_place_stand_where_they_are_found():

@@ -6,8 +6,8 @@ from typing import Any
 
 from clearhead.data import Row, Rows
 from clearhead.hub.folder import LoadedModel
+from clearhead.tasks.answer_spans import answers_of, overlap
 from clearhead.tasks.labels import parse_labels, parse_number
-from clearhead.tasks.qa import answers_of, overlap
 from clearhead.tasks.tag import spaced
 
 MIN_OVERLAP = 0.5  # word F1 from which a predicted answer counts as right

@@ -52,7 +52,7 @@ def error_analysis(
 
     loaded = load(model, device=device).loaded
     task = task_of(loaded)
-    if task.spec.name in ("embed", "rerank"):
+    if task.spec.name in ("embed", "rerank", "answer"):
         raise ValueError(f"{model} ranks texts: `clearhead eval {model} {file}` measures it")
     rows = rows_for(task, loaded, file, parse_columns(column), labeled=True)
     found = find_errors(task, loaded, rows, count)

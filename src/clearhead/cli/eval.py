@@ -8,19 +8,21 @@ from typing import Annotated, Any
 import typer
 
 from clearhead.cli.command import report_errors
+from clearhead.cli.eval_index import eval_index
 from clearhead.cli.options import (
     ColumnOption,
     DeviceOption,
     DtypeOption,
     JsonOption,
     LabeledFileArgument,
-    TaskModelArgument,
+    is_index_address,
 )
+from clearhead.cli.score_table import score_table
 
 
 @report_errors
 def eval(
-    model: TaskModelArgument,
+    model: Annotated[str, typer.Argument(help="Folder of a trained model, or an index made by `clearhead index`.")],
     file: LabeledFileArgument,
     column: ColumnOption = None,
     plot: Annotated[
@@ -35,7 +37,11 @@ def eval(
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="With --retriever: documents of each query that are ranked.")] = 50,
     max_queries: Annotated[
-        int | None, typer.Option(min=1, help="With --retriever: rank a random sample of so many queries.")
+        int | None, typer.Option(min=1, help="With --retriever or an index: use a sample of so many queries.")
+    ] = None,
+    reader: Annotated[str | None, typer.Option(help="Of an index: another reader than its own.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Of an index: write a page with the questions that fail, by stage.")
     ] = None,
     as_json: JsonOption = False,
     dtype: DtypeOption = "auto",
@@ -45,14 +51,19 @@ def eval(
 
     Prints each metric with its 95 % confidence interval (bootstrap over the rows), and precision, recall and F1 per
     label. An embedding model is evaluated on pairs (retrieval), scored pairs (correlation) or labels (a linear
-    classifier on its vectors, cross-validated).
+    classifier on its vectors, cross-validated). An index is asked the questions of a file: retrieval, exact match, F1,
+    calibration and time, and the stage at which questions fail.
 
     Example: clearhead eval runs/recipe/model test.csv
     """
+    from clearhead.cli.task_rows import parse_columns, rows_for
+
+    if is_index_address(model):
+        eval_index(model, reader, file, parse_columns(column), max_queries, out, as_json)
+        return
     from rich.console import Console
     from rich.table import Table
 
-    from clearhead.cli.task_rows import parse_columns, rows_for
     from clearhead.files import sha256
     from clearhead.pipeline import load
     from clearhead.tasks.registry import task_of
@@ -72,7 +83,6 @@ def eval(
         before, evaluation = evaluate_two_stages(first, loaded, rows, top, max_queries)
     if not evaluation.count:
         raise ValueError(f"{file} has no row to evaluate. {rows.report()}".strip())
-    scores, intervals = evaluation.scores(), evaluation.intervals()
     if plot is not None:
         from clearhead.viz.evaluation_plots import evaluation_figures
         from clearhead.viz.style import save
@@ -89,24 +99,15 @@ def eval(
             typer.echo(plot / "map.html", err=True)
     if as_json:
         labels = [asdict(label) for label in evaluation.labels]
-        result: dict[str, Any] = {"rows": evaluation.count, **scores, "intervals": intervals, "labels": labels}
+        result: dict[str, Any] = {
+            "rows": evaluation.count, **evaluation.scores(), "intervals": evaluation.intervals(), "labels": labels,
+        }  # fmt: skip
         if before is not None:
             result["retriever"] = {**before.scores(), "intervals": before.intervals()}
         typer.echo(json.dumps(result, ensure_ascii=False))
         return
     console = Console(highlight=False)
-    table = Table(box=None, pad_edge=False)
-    table.add_column(f"{evaluation.count:,} rows")
-    table.add_column("", justify="right")
-    table.add_column("95 % confidence interval")
-    if before is not None:
-        table.add_column("without reranking", justify="right")
-    earlier = {} if before is None else before.scores()
-    for name, value in scores.items():
-        low, high = intervals[name]
-        more = (f"{earlier[name]:.2f}",) if name in earlier else ()
-        table.add_row(name, f"{value:.2f}", f"{low:.2f} to {high:.2f}", *more)
-    console.print(table)
+    console.print(score_table(evaluation, before))
     if evaluation.labels:
         table = Table(box=None, pad_edge=False)
         table.add_column("label")

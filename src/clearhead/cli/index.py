@@ -19,6 +19,9 @@ def index(
     model: Annotated[
         str, typer.Option(help="Embedding model: a folder or a name on the hub. `none` indexes words alone.")
     ] = "none",
+    reader: Annotated[
+        str | None, typer.Option(help="Model of the task answer that `clearhead ask` uses with this index.")
+    ] = None,
     max_words: Annotated[int, typer.Option(min=8, help="Words of a passage, at most.")] = 120,
     overlap: Annotated[int, typer.Option(min=0, help="Sentences that a passage repeats of the one before it.")] = 1,
     language: Annotated[str, typer.Option(help="Language of the documents: sentence ends and word stems.")] = "en",
@@ -41,7 +44,9 @@ def index(
         made = Index.open(out)
     else:
         passages = PassageConfig(max_words=max_words, overlap=overlap, language=language)
-        made = Index.create(out, IndexConfig(model=None if model == "none" else model, passages=passages))
+        made = Index.create(
+            out, IndexConfig(model=None if model == "none" else model, reader=reader, passages=passages)
+        )
 
     def show(so_far: UpdateReport) -> None:
         rate = so_far.passages / max(time.perf_counter() - begin, 1e-9)

@@ -51,6 +51,7 @@ COMMANDS = {
     "Search": {
         "index": "Index documents for search.",
         "search": "Find the passages of an index that fit a query.",
+        "ask": "Answer a question from the documents of an index.",
     },
     "Tools": {
         "export": "Export a model to ONNX, int8 or CTranslate2.",

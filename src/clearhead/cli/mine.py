@@ -1,56 +1,72 @@
 """`clearhead mine`: hard negatives for the training of vectors and rerankers."""
 
 import json
-from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from clearhead.cli.command import open_output, report_errors
-from clearhead.cli.options import ColumnOption, DeviceOption, DtypeOption, ModelArgument
+from clearhead.cli.options import ColumnOption, DeviceOption, DtypeOption, is_index_address
 
 
 @report_errors
 def mine(
-    model: ModelArgument,
+    model: Annotated[str, typer.Argument(help="Embedding model, or an index made by `clearhead index`.")],
     file: Annotated[Path, typer.Argument(help="Pairs of a query and its document: a table or SQuAD JSON.")],
-    out: Annotated[Path, typer.Option(help="JSONL file to write: anchor, positive, negative.")],
+    out: Annotated[Path, typer.Option(help="JSONL file to write.")],
     column: ColumnOption = None,
     num_negatives: Annotated[int, typer.Option(min=1, help="Negatives of each pair.")] = 3,
     depth: Annotated[int, typer.Option(min=1, help="Nearest documents that are considered for each query.")] = 50,
+    sampling: Annotated[
+        Literal["top", "spread"], typer.Option(help="Model: take the nearest of these, or evenly spread over them.")
+    ] = "top",
     margin: Annotated[
         float,
         typer.Option(
             min=0.0, max=1.0, help="Leave out documents above this share of the positive's cosine: they may be right."
         ),
     ] = 0.95,
-    max_rows: Annotated[int | None, typer.Option(min=1, help="Read only the first pairs of the file.")] = None,
+    unanswerable: Annotated[
+        float, typer.Option(min=0.0, max=0.9, help="Index: share of the questions that get no passage with the answer.")
+    ] = 0.2,
+    max_rows: Annotated[int | None, typer.Option(min=1, help="Use so many pairs, spread evenly over the file.")] = None,
     dtype: DtypeOption = "auto",
     device: DeviceOption = "auto",
 ) -> None:
     """Write hard negatives for the training of embeddings.
 
-    Negatives of a query are the nearest documents that are not its answer; the documents are all positives of the file.
-    A recipe of `embed` or `rerank` reads the result.
+    With a model, negatives of a query are the nearest documents that are not its answer; the documents are all
+    positives of the file, and a recipe of `embed` or `rerank` reads the result. With an index, the file has questions
+    and answers, and negatives are passages found for the question that lack the answer: for a recipe of `answer`.
 
     Example: clearhead mine my-model pairs.csv --out mined.jsonl
     """
-    from clearhead.cli.task_rows import pair_rows, parse_columns
-    from clearhead.pipeline import load
-    from clearhead.tasks.hard_negatives import MiningConfig, mine_negatives
+    from clearhead.cli.task_rows import pair_rows, parse_columns, question_rows, question_values
 
-    config = MiningConfig(num_negatives=num_negatives, depth=depth, margin=margin)
-    rows = pair_rows(file, parse_columns(column))
-    loaded = load(model, dtype=dtype, device=device).loaded
-    values = [row.values for row in islice(rows, max_rows)]
+    from_index = is_index_address(model)
+    rows = question_rows(file, parse_columns(column)) if from_index else pair_rows(file, parse_columns(column))
+    values = [row.values for row in rows]
     if not values:
-        raise ValueError(f"{file} has no pair. {rows.report()}".strip())
+        raise ValueError(f"{file} has no {'question' if from_index else 'pair'}. {rows.report()}".strip())
+    count = min(max_rows or len(values), len(values))
+    values = [values[i * len(values) // count] for i in range(count)]
+    if from_index:
+        from clearhead.search import Index, PassageMiningConfig, mine_passages
+
+        passages = PassageMiningConfig(num_negatives=num_negatives, depth=depth, unanswerable=unanswerable)
+        mined = mine_passages(Index.open(model), [question_values(v) for v in values], passages)
+    else:
+        from clearhead.pipeline import load
+        from clearhead.tasks.hard_negatives import MiningConfig, mine_negatives
+
+        config = MiningConfig(num_negatives=num_negatives, depth=depth, sampling=sampling, margin=margin)
+        mined = mine_negatives(load(model, dtype=dtype, device=device).loaded, values, config)
     written = num = 0
     with open_output(out) as target:
-        for row in mine_negatives(loaded, values, config):
+        for row in mined:
             target.write(json.dumps(row, ensure_ascii=False) + "\n")
             written, num = written + 1, num + len(row["negative"])
-    typer.echo(f"{out}: {written:,} of {len(values):,} pairs, {num:,} negatives", err=True)
+    typer.echo(f"{out}: {written:,} of {len(values):,} rows, {num:,} negatives", err=True)
     if report := rows.report():
         typer.echo(report, err=True)

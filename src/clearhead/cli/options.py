@@ -10,7 +10,7 @@ import typer
 
 TASK_NAMES = (
     "translate", "language_model", "dialogue", "masked_lm", "replaced_tokens", "classify", "pair", "tag", "qa", "embed",
-    "rerank",
+    "rerank", "answer",
 )  # fmt: skip
 TEMPLATE_NAMES = ("bert", "albert", "roberta", "bart", "xlm-roberta", "gpt2", "llama", "t5", "marian")
 TOKENIZER_KINDS = ("wordpiece", "bpe", "unigram")
@@ -37,3 +37,8 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.
 JsonLinesOption = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 TopKOption = Annotated[int | None, typer.Option(min=0, help="Sample from the k most likely tokens; 0: from all.")]
 SeedOption = Annotated[int | None, typer.Option(min=0, help="Random seed. The same seed gives the same text.")]
+
+
+def is_index_address(name: str) -> bool:
+    """Return whether this is the address of an index rather than of a model, without importing the engine."""
+    return "://" in name or Path(name, "passages.lance").exists()

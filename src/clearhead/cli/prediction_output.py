@@ -10,9 +10,9 @@ from itertools import islice
 from typing import Any, TextIO
 
 from clearhead.data import Row, SkippedRow
-from clearhead.tasks import Classification, QaResult, TagResult
+from clearhead.tasks import Classification, QaResult, ReaderResult, TagResult
 
-TaskAnswer = Classification | TagResult | QaResult
+TaskAnswer = Classification | TagResult | QaResult | ReaderResult
 BATCH_ROWS = 256  # predicted before they are written
 Predict = Callable[[list[dict[str, Any]]], Iterator[TaskAnswer]]
 RowWriter = Callable[[int, Row | SkippedRow, TaskAnswer | None], None]
@@ -81,6 +81,8 @@ def _columns(task: Any) -> tuple[str, ...]:
     """Return the names of `_values`."""
     if task.spec.name == "qa":
         return "answer", "start", "end", "score"
+    if task.spec.name == "answer":
+        return "answer", "passage", "start", "end", "probability"
     if task.spec.name == "tag":
         return ("tags",)
     if task.spec.name == "rerank":
@@ -95,6 +97,12 @@ def _values(answer: TaskAnswer) -> list[str]:
         if best is None:
             return [""] * 4
         return [" ".join(best.text.split()), str(best.start), str(best.end), f"{best.probability:.4f}"]
+    if isinstance(answer, ReaderResult):
+        span = answer.best
+        if span is None:
+            return [""] * 4 + [f"{answer.probability:.4f}"]
+        text = " ".join(span.text.split())
+        return [text, str(span.passage), str(span.start), str(span.end), f"{answer.probability:.4f}"]
     if isinstance(answer, TagResult):
         return [" ".join(f"{word}/{tag}" for word, tag in zip(answer.words, answer.tags, strict=True))]
     if isinstance(answer.answer, float):

@@ -12,7 +12,7 @@ from clearhead.train.recipe_finetune import find_pairs
 PAIR_FIELDS = ("anchor", "positive", "negative", "text", "second", "number")
 INPUTS = {
     "classify": ("text",), "pair": ("text", "second"), "tag": ("words",), "qa": ("question", "context"),
-    "embed": ("text",), "rerank": ("text", "second"),
+    "embed": ("text",), "rerank": ("text", "second"), "answer": ("question", "context", "negative"),
 }  # fmt: skip
 
 
@@ -69,6 +69,20 @@ def pair_rows(file: Path, columns: dict[str, str]) -> Rows:
     if not {"anchor", "positive"} <= set(found):
         raise ValueError(f"{file} has no pairs: name them with --column anchor=NAME --column positive=NAME")
     return read_rows(file, {name: found[name] for name in ("anchor", "positive")})
+
+
+def question_rows(file: Path, columns: dict[str, str]) -> Rows:
+    """Return the questions of a file with their answers, and the context if the file has it."""
+    found = columns or {name: name for name in ("question", "answers", "answer", "context") if name in columns_of(file)}
+    if "question" not in found or not {"answer", "answers"} & set(found):
+        raise ValueError(f"{file} has no questions: name them with --column question=NAME --column answer=NAME")
+    return read_rows(file, found)
+
+
+def question_values(values: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of `question_rows` with the texts of its answers."""
+    answers = [a["text"] for a in values["answers"]] if "answers" in values else [values["answer"]]
+    return {"question": values["question"], "answers": answers, "context": values.get("context")}
 
 
 def parse_columns(options: list[str] | None) -> dict[str, str]:

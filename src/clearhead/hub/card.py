@@ -10,6 +10,7 @@ PIPELINE_TAGS = {
     "classify": "text-classification", "pair": "text-classification", "tag": "token-classification",
     "qa": "question-answering", "translate": "translation", "language_model": "text-generation",
     "dialogue": "text-generation", "masked_lm": "fill-mask", "embed": "sentence-similarity", "rerank": "text-ranking",
+    "answer": "question-answering",
 }  # fmt: skip
 
 

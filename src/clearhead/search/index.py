@@ -24,6 +24,7 @@ class IndexConfig:
     """What an index is made with; it cannot change later."""
 
     model: str | None = None  # the embedding model; None: words only
+    reader: str | None = None  # the model that answers questions, unless another is given
     passages: PassageConfig = field(default_factory=PassageConfig)
 
 
@@ -66,7 +67,9 @@ class Index:
         if table is None:
             raise ValueError(f"there is no index {uri!r}: make one with `clearhead index DOCS --out {uri}`")
         info = table.info
-        config = IndexConfig(model=model or info["model"], passages=PassageConfig(**info["passages"]))
+        config = IndexConfig(
+            model=model or info["model"], reader=info.get("reader"), passages=PassageConfig(**info["passages"])
+        )
         pipeline = None if info["model"] is None else load(str(config.model))
         if pipeline is not None and fingerprint(pipeline) != info["fingerprint"]:
             raise ValueError(
@@ -83,7 +86,7 @@ class Index:
         if is_index(uri):
             raise ValueError(f"{uri} exists: open it, or choose another address")
         pipeline = None if config.model is None else load(config.model)
-        info = {"model": config.model, "fingerprint": None, "passages": asdict(config.passages)}
+        info = {**asdict(config), "fingerprint": None}
         width = None
         if pipeline is not None:
             info["fingerprint"], width = fingerprint(pipeline), pipeline.loaded.config.output_width

@@ -23,7 +23,7 @@ class LanceTable:
         try:
             return LanceTable(lance.dataset(uri))
         except (ValueError, FileNotFoundError) as error:
-            if "not found" in str(error).lower():
+            if "not found" in str(error).lower() or "no object store provider" in str(error).lower():
                 return None
             raise
 

@@ -98,7 +98,7 @@ def supported_tasks(pipeline: Pipeline) -> tuple[str, ...]:
     task = answer_task_name(loaded)
     if task == "rerank":  # a pair of texts has a number
         return "pair", "embed"
-    return ("embed",) if task in (None, "embed") else (task, "embed")
+    return ("embed",) if task in (None, "embed", "answer") else (task, "embed")
 
 
 def named_models(models: Iterable[str]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -16,11 +16,14 @@ class MiningConfig:
 
     num_negatives: int = 3  # of each row
     depth: int = 50  # nearest documents that are considered
+    sampling: Literal["top", "spread"] = "top"  # the nearest of these, or evenly spread over them
     margin: float = 0.95
     """A document whose cosine is above this share of the positive's is left out: it may be an answer itself
     (de Souza Pereira Moreira et al. 2024)."""
 
     def __post_init__(self) -> None:
+        if self.sampling not in ("top", "spread"):
+            raise ValueError(f"sampling is {self.sampling!r}: choose top or spread")
         if self.num_negatives < 1 or self.depth < self.num_negatives:
             raise ValueError(
                 f"num_negatives is {self.num_negatives} and depth {self.depth}: "
@@ -48,5 +51,7 @@ def mine_negatives(
             if number not in found.relevant[str(row["anchor"])] and score <= limit
         ]
         if negatives:
-            chosen = negatives[: config.num_negatives]
+            count = min(config.num_negatives, len(negatives))
+            step = len(negatives) // count if config.sampling == "spread" else 1
+            chosen = negatives[: count * step : step]
             yield {"anchor": row["anchor"], "positive": row["positive"], "negative": chosen}

@@ -1,8 +1,5 @@
 """Extractive question answering: the span of a context that answers a question."""
 
-import re
-import string
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
@@ -12,33 +9,19 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from clearhead.attention import Layout
-from clearhead.data import Columns, InMemoryColumns, Integers, Ragged, Row, Rows
-from clearhead.data.squad import nearest
+from clearhead.data import Columns, InMemoryColumns, Integers, Ragged, Rows
 from clearhead.hub.folder import LoadedModel
 from clearhead.models.heads import HeadKind
 from clearhead.models.model import Model
 from clearhead.tasks import metrics
-from clearhead.tasks.embed_texts import batches
-from clearhead.tasks.encoder_task import BATCH_TOKENS, EncoderTask, head_labels
+from clearhead.tasks.answer_spans import AnswerSpan, answers_of, log_sums, measured, overlap, place_answer, window_spans
+from clearhead.tasks.encoder_task import head_labels
+from clearhead.tasks.span_task import SpanTask
 from clearhead.tasks.task import Batch, Skipped, TaskConfig, TaskSpec
-from clearhead.tasks.windows import WindowTokenizer, collate_windows, concat_columns, windows
-from clearhead.text import TokenBatch, Tokenizer
+from clearhead.tasks.windows import collate_windows, concat_columns, windows
+from clearhead.text import Tokenizer
 
 CHUNK = 64  # questions tokenized at a time: their contexts may be long
-MAX_ANSWER_TOKENS = 30
-SPANS_PER_WINDOW = 20  # candidates of each window
-
-
-@dataclass(frozen=True)
-class AnswerSpan:
-    """A candidate answer, `context[start:end]`, its score, and its probability among the candidates."""
-
-    text: str
-    start: int
-    end: int
-    score: float
-    probability: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -57,7 +40,7 @@ class QaResult:
 
 
 @dataclass(frozen=True, eq=False)
-class QuestionAnswering(EncoderTask):
+class QuestionAnswering(SpanTask):
     """Predicts the first and last token of the answer.
 
     A long context is read in windows, each together with the question; in a window without the answer the target is
@@ -99,10 +82,6 @@ class QuestionAnswering(EncoderTask):
         """Two scores for each token: the answer starts there, and it ends there."""
         return "span", ("start", "end")
 
-    @property
-    def reader(self) -> WindowTokenizer:
-        return WindowTokenizer(self.tokenizer, self.settings.max_len, self.settings.segments)
-
     def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:
         """Tokenize into a row per window: its tokens, and the answer's first and last, 0 and 0 where it has none."""
         parts: list[InMemoryColumns] = []
@@ -114,7 +93,7 @@ class QuestionAnswering(EncoderTask):
             if not kept:
                 continue
             tokens = self.windows(*([row.values[name] for row, _ in kept] for name in ("question", "context")))
-            spans = [_place(tokens, i, kept[source][1]) for i, source in enumerate(tokens.sources.tolist())]
+            spans = [place_answer(tokens, i, kept[source][1]) for i, source in enumerate(tokens.sources.tolist())]
             single = windows(tokens, len(kept), self.settings.segments)
             ends = np.concatenate([[0], np.cumsum(tokens.layout.host_lengths)]).astype(np.int64)
             columns = {name: Ragged(column.ids, ends) for name, column in single.items() if name != "windows"}
@@ -123,11 +102,6 @@ class QuestionAnswering(EncoderTask):
         columns = concat_columns(parts)
         skipped = Skipped(lost, total, "the answer is not in its context")
         return columns, [skipped] if lost else []
-
-    def windows(self, questions: Sequence[str], contexts: Sequence[str]) -> TokenBatch:
-        max_len = self.settings.max_len
-        stride = self.reader.stride - max_len // 4
-        return self.tokenizer.windows(self.reader.halved(questions), list(contexts), max_len=max_len, stride=stride)
 
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
         """Return windows; labels are (2, windows): the first and the last token of the answer."""
@@ -140,7 +114,7 @@ class QuestionAnswering(EncoderTask):
         """Return the mean of -log p of both ends, summed over windows."""
         assert isinstance(model, Model)
         scores = model(batch.ids, batch.layout, segments=batch.segments).float()  # (N, 2)
-        totals = log_sums(scores, batch.layout)  # (windows, 2)
+        totals = log_sums(scores, batch.layout.sequence_ids, batch.layout.num_sequences)  # (windows, 2)
         chosen = torch.stack([scores[batch.labels[0], 0], scores[batch.labels[1], 1]], 1)
         return (totals - chosen).sum() / 2
 
@@ -157,25 +131,12 @@ class QuestionAnswering(EncoderTask):
         tokens = self.windows([question for question, _ in inputs], contexts)
         candidates: list[list[AnswerSpan]] = [[] for _ in inputs]
         no_answer = [float("inf")] * len(inputs)
-        first = 0
-        for count in batches(tokens.layout.host_lengths, BATCH_TOKENS):
-            for i, scores in enumerate(self._scores(model, tokens, first, count), first):
-                source = int(tokens.sources[i])
-                no_answer[source] = min(no_answer[source], float(scores[0].sum()))
-                candidates[source] += _spans(tokens, i, scores, contexts[source])
-            first += count
+        for i, scores in enumerate(self.window_scores(model, tokens)):
+            source = int(tokens.sources[i])
+            no_answer[source] = min(no_answer[source], float(scores[0].sum()))
+            candidates[source] += window_spans(tokens, i, scores, contexts[source])
         for spans, score in zip(candidates, no_answer, strict=True):
             yield self._result(spans, score, nbest)
-
-    def _scores(self, model: nn.Module, tokens: TokenBatch, first: int, count: int) -> Iterator[Tensor]:
-        """Yield the scores of the tokens of `count` windows, (T, 2) each."""
-        device = next(iter(model.parameters())).device
-        rows = slice(tokens.layout.rows(first).start, tokens.layout.rows(first + count - 1).stop)
-        layout = Layout.from_lengths(tokens.layout.host_lengths[first : first + count])
-        segments = tokens.segments[rows].to(device) if self.settings.segments else None
-        with torch.inference_mode():
-            scores = model(tokens.ids[rows].to(device), layout.to(device), segments=segments).float().cpu()
-        yield from layout.split(scores)
 
     def _result(self, spans: list[AnswerSpan], no_answer: float, nbest: int) -> QaResult:
         best: dict[tuple[int, int], AnswerSpan] = {}
@@ -211,89 +172,6 @@ class QuestionAnswering(EncoderTask):
         if self.threshold is None:
             return loaded, answers
         return loaded, {**answers, "threshold": _threshold(*self._predictions(loaded, rows))}
-
-
-def answers_of(row: Row) -> list[tuple[int, int]] | None:
-    """Return the character ranges of a row's answers: [] for no answer, None where its text is not in the context."""
-    context = row.values["context"]
-    if "answers" in row.values:
-        return [(a["start"], a["start"] + len(a["text"])) for a in row.values["answers"]]
-    text = row.values["answer"].strip()
-    start = nearest(context, text) if text else None
-    return [] if not text else None if start is None else [(start, start + len(text))]
-
-
-def _place(tokens: TokenBatch, window: int, answers: list[tuple[int, int]]) -> list[int]:
-    """Return the first and last token of the first answer in this window; 0 and 0 where part of it is outside."""
-    if not answers:
-        return [0, 0]
-    start, end = answers[0]
-    rows = tokens.layout.rows(window)
-    assert tokens.offsets is not None
-    at, own = tokens.offsets[rows].numpy(), (tokens.parts[rows] == 1).numpy()
-    inside = np.flatnonzero(own & (at[:, 0] < end) & (at[:, 1] > start))
-    context = np.flatnonzero(own)
-    same = tokens.sources == tokens.sources[window]
-    begins, ends = (not (0 <= i < len(same) and bool(same[i])) for i in (window - 1, window + 1))  # with the text
-    if not len(inside) or (not begins and at[context[0], 0] > start) or (not ends and at[context[-1], 1] < end):
-        return [0, 0]
-    return [int(inside[0]), int(inside[-1])]
-
-
-def _spans(tokens: TokenBatch, window: int, scores: Tensor, context: str) -> list[AnswerSpan]:
-    """Return the best spans of one window, from the scores of its tokens, (T, 2)."""
-    rows = tokens.layout.rows(window)
-    assert tokens.offsets is not None
-    own = (tokens.parts[rows] == 1).nonzero()[:, 0]
-    if not len(own):
-        return []
-    starts, ends = scores[own, 0], scores[own, 1]  # (C,)
-    padded = torch.cat([ends, ends.new_full((MAX_ANSWER_TOKENS - 1,), float("-inf"))])
-    sums = starts.unsqueeze(1) + padded.unfold(0, MAX_ANSWER_TOKENS, 1)  # (C, M): first token, last minus first
-    top = sums.flatten().topk(min(SPANS_PER_WINDOW, sums.numel()))
-    at = tokens.offsets[rows][own]
-    spans: list[AnswerSpan] = []
-    for score, place in zip(top.values.tolist(), top.indices.tolist(), strict=True):
-        if score == float("-inf"):
-            break
-        first, more = divmod(place, MAX_ANSWER_TOKENS)
-        a, b = int(at[first, 0]), int(at[first + more, 1])
-        spans.append(AnswerSpan(context[a:b], a, b, score))
-    return spans
-
-
-def log_sums(x: Tensor, layout: Layout) -> Tensor:
-    """Return the log-sum-exp of each column within each sequence, (N, C) to (B, C)."""
-    ids = layout.sequence_ids.unsqueeze(1).expand_as(x)
-    empty = x.new_zeros(layout.num_sequences, x.shape[1])
-    top = empty.scatter_reduce(0, ids, x.detach(), reduce="amax", include_self=False)
-    return empty.scatter_add(0, ids, (x - top.gather(0, ids)).exp()).log() + top
-
-
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
-_MARKS = set(string.punctuation)
-
-
-def plain(text: str) -> str:
-    """Normalize as SQuAD does: lower case, without punctuation, articles and repeated spaces."""
-    text = "".join(c for c in text.lower() if c not in _MARKS)
-    return " ".join(_ARTICLES.sub(" ", text).split())
-
-
-def measured(predicted: str, target: Sequence[str]) -> tuple[float, float]:
-    """Return exact match and F1 of words, the best over the correct answers; "" is correct where there are none."""
-    golds = target or [""]
-    exact = max(float(plain(predicted) == plain(gold)) for gold in golds)
-    return exact, max(overlap(predicted, gold) for gold in golds)
-
-
-def overlap(guess: str, gold: str) -> float:
-    """Return the F1 of the words of two answers."""
-    a, b = plain(guess).split(), plain(gold).split()
-    if not a or not b:
-        return float(a == b)
-    same = sum((Counter(a) & Counter(b)).values())
-    return 2 * same / (len(a) + len(b))
 
 
 def _threshold(predicted: Sequence[QaResult], target: Sequence[Sequence[str]]) -> float:

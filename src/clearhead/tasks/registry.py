@@ -3,6 +3,7 @@
 from typing import Any
 
 from clearhead.hub.folder import LoadedModel
+from clearhead.tasks.answer import PassageReader
 from clearhead.tasks.classify import Classify, Pair
 from clearhead.tasks.embed import Embed
 from clearhead.tasks.qa import QuestionAnswering
@@ -14,6 +15,7 @@ AnswerTask = Answering[Any, Any]
 TASK_BY_HEAD = {"sequence": "classify", "token": "tag", "span": "qa"}  # for folders whose manifest names no task
 ANSWER_TASKS: dict[str, type[AnswerTask]] = {
     "classify": Classify, "pair": Pair, "tag": Tag, "qa": QuestionAnswering, "embed": Embed, "rerank": Rerank,
+    "answer": PassageReader,
 }  # fmt: skip
 
 

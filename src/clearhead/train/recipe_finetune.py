@@ -83,6 +83,7 @@ TITLES = {
     "classify": "Text classification", "pair": "Text pair classification",
     "tag": "Token classification", "qa": "Question answering",
     "embed": "Sentence embeddings (bi-encoder)", "rerank": "Reranking (cross-encoder)",
+    "answer": "Question answering over several passages (reader)",
 }  # fmt: skip
 SETTINGS: dict[str, tuple[int, float, str]] = {  # epochs, learning rate, and the metric that selects a checkpoint
     "classify": (4, 1.0e-4, "accuracy"),
@@ -91,6 +92,7 @@ SETTINGS: dict[str, tuple[int, float, str]] = {  # epochs, learning rate, and th
     "qa": (3, 1.0e-4, "f1"),
     "embed": (2, 5.0e-5, "mrr"),
     "rerank": (2, 5.0e-5, "mrr"),
+    "answer": (2, 1.0e-4, "f1"),
 }
 
 
@@ -113,7 +115,7 @@ def finetune_recipe(task: str, files: Sequence[Path], out: Path, base_model: str
     elif task == "tag" and is_iob({tag for row in sample for tag in row.values["tags"]}):
         metric = "f1"
     held = max(1, min(2000, count // 10))
-    batch = 64 if task == "embed" else 32  # the other examples of a batch are the negatives
+    batch = {"embed": 64, "answer": 8}.get(task, 32)  # embed: the others are the negatives; answer: many passages each
     steps = ceil((count - held) / batch)
     return TEXT.format(
         title=TITLES[task],
@@ -241,6 +243,15 @@ def _qa(file: Path) -> Part:
     return part
 
 
+def _answer(file: Path) -> Part:
+    if "negative" not in columns_of(file):
+        raise ValueError(
+            f"{file} has no negatives: a reader of several passages learns from right and wrong ones. Index the "
+            f"documents, then write them with: clearhead mine INDEX {file} --out mined.jsonl"
+        )
+    return {**_qa(file), "negative": "negative"}
+
+
 def find_pairs(file: Path) -> Part:
     """Return the columns of pairs, triplets or scored pairs of texts."""
     part: Part = {"file": str(file)}
@@ -292,4 +303,5 @@ def _loss(task: str, part: Part) -> str:
 
 FINDERS: dict[str, Callable[[Path], Part]] = {
     "classify": _classify, "pair": _pair, "tag": _tag, "qa": _qa, "embed": find_pairs, "rerank": _rerank,
+    "answer": _answer,
 }  # fmt: skip

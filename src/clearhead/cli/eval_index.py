@@ -1,0 +1,58 @@
+"""`clearhead eval INDEX`: how well an index answers questions."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from clearhead.cli.score_table import score_table
+
+
+def eval_index(
+    address: str, reader: str | None, file: Path, columns: dict[str, str], max_queries: int | None, out: Path | None,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Ask the questions of a file, and print the metrics and the stages at which questions fail."""
+    from rich.console import Console
+
+    from clearhead.cli.task_rows import question_rows, question_values
+    from clearhead.search import Answerer, Index
+    from clearhead.search.evaluate import STAGES, evaluate_index, stage_counts
+    from clearhead.search.failure_page import failure_page
+
+    index = Index.open(address)
+    answerer = Answerer(index, reader) if reader or index.config.reader else None
+    rows = question_rows(file, columns)
+    questions = [question_values(row.values) for row in rows]
+    if not questions:
+        raise ValueError(f"{file} has no question. {rows.report()}".strip())
+    count = min(max_queries or len(questions), len(questions))
+    questions = [questions[i * len(questions) // count] for i in range(count)]
+    begin = time.perf_counter()
+
+    def show(done: int) -> None:
+        if done % 100 == 0:
+            rate = done / (time.perf_counter() - begin)
+            typer.echo(f"{done:,} of {count:,} questions, {rate:.1f}/s, {(count - done) / rate:.0f} s left", err=True)
+
+    evaluation, outcomes = evaluate_index(index, answerer, questions, show)
+    stages = stage_counts(outcomes)
+    if out is not None:
+        from clearhead.files import write_atomic
+
+        write_atomic(out, failure_page(outcomes, f"{file.name}, {address}").encode())
+        typer.echo(out, err=True)
+    if as_json:
+        result: dict[str, Any] = {"rows": evaluation.count, **evaluation.scores(), "intervals": evaluation.intervals()}
+        typer.echo(json.dumps({**result, "passages": len(index), "stages": stages}, ensure_ascii=False))
+        return
+    console = Console(highlight=False)
+    console.print(score_table(evaluation))
+    if answerer is not None:
+        console.print()
+        for stage, number in stages.items():
+            console.print(f"{number:6,}  {stage}: {STAGES[stage]}")
+    if report := rows.report():
+        console.print(f"\n{report}")
