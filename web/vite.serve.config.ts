@@ -8,7 +8,7 @@ export default defineConfig({
     emptyOutDir: true,
     target: "es2022",
     modulePreload: false,
-    lib: { entry: { page: "src/serve/page.ts", docs: "src/serve/docs.ts" }, formats: ["es"] },
+    lib: { entry: { page: "src/serve/page.ts", docs: "src/serve/docs.ts", search: "src/serve/search.ts" }, formats: ["es"] },
     rollupOptions: { output: { entryFileNames: "[name].js", chunkFileNames: "shared.js" } },
   },
 });

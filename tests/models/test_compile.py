@@ -86,6 +86,7 @@ def test_dropout_inside_a_graph():
     assert not torch.equal(one, two)
 
 
+@pytest.mark.slow
 def test_looking_into_a_compiled_model():
     torch._dynamo.reset()
     model = build_encoder_decoder(CONFIG).eval()

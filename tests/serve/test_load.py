@@ -279,10 +279,23 @@ def test_every_number_is_bounded(server, pairs):
     """RELIABILITY 16: extremes and pairs of them give a 4xx or a valid answer within a second."""
 
     async def run() -> list[float]:
-        connection = Connection(server.address)
         with server.client() as client:
             described = client.get("/openapi.json").json()
         took: list[float] = []
+        waiting: list[tuple[str, dict, dict]] = []
+
+        async def ask() -> None:
+            connection = Connection(server.address)
+            while waiting:
+                path, example, change = waiting.pop()
+                raw = json.dumps({**example, **change}).encode()  # NaN and Infinity as Python writes them
+                began = time.perf_counter()
+                status, _, content = await connection.post(path, raw=raw)
+                took.append(time.perf_counter() - began)
+                assert status == 200 or 400 <= status < 500, (path, change, status, content)
+                json.loads(content)
+            connection.close()
+
         for path, methods in described["paths"].items():
             if "post" not in methods or path == "/reload":
                 continue
@@ -296,14 +309,8 @@ def test_every_number_is_bounded(server, pairs):
                 changes += [
                     {a: x, b: y} for a, b in itertools.combinations(names, 2) for x in EXTREMES for y in EXTREMES
                 ]
-            for change in changes:
-                raw = json.dumps({**example, **change}).encode()  # NaN and Infinity as Python writes them
-                began = time.perf_counter()
-                status, _, content = await connection.post(path, raw=raw)
-                took.append(time.perf_counter() - began)
-                assert status == 200 or 400 <= status < 500, (path, change, status, content)
-                json.loads(content)
-        connection.close()
+            waiting += [(path, example, change) for change in changes]
+        await asyncio.gather(*(ask() for _ in range(4)))
         return sorted(took)
 
     took = asyncio.run(run())
@@ -344,7 +351,7 @@ def test_graceful_shutdown(folders, tmp_path):
 
 
 def test_memory_does_not_grow(server, client):
-    """A thousand answers of every size leave nothing behind."""
+    """Hundreds of answers of every size leave nothing behind."""
     process = psutil.Process(server.process.pid)
     draw = random.Random(0)
 
@@ -355,7 +362,7 @@ def test_memory_does_not_grow(server, client):
             )
             client.post("/generate", json={"prompt": "the old man", "max_new_tokens": draw.randint(1, 9)})
 
-    some(100)
+    some(50)
     before = process.memory_info().rss
-    some(300)
-    assert process.memory_info().rss - before < 30e6
+    some(150)
+    assert process.memory_info().rss - before < 15e6

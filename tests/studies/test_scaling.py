@@ -31,7 +31,7 @@ def test_a_known_law_is_found_again():
 
 
 def test_the_interval_holds_what_is_true_and_grows_with_noise():
-    (quiet, near), (loud, far) = fitted(made(0.002, 1), draws=40), fitted(made(0.03, 1), draws=40)
+    (quiet, near), (loud, far) = fitted(made(0.002, 1), draws=24), fitted(made(0.03, 1), draws=24)
     assert quiet.b.low <= 0.35 <= quiet.b.high
     assert loud.b.high - loud.b.low > 2 * (quiet.b.high - quiet.b.low)
     assert quiet.E.low <= quiet.E.value <= quiet.E.high

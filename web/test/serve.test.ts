@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { curl, python } from "../src/serve/client";
 import { make, plural } from "../src/serve/elements";
 import { classification, spans } from "../src/serve/results";
+import { answerCard, marked, place } from "../src/serve/search";
 
 test("text is never parsed as HTML", () => {
   const element = make("p", { text: "<b>x</b>", title: '"' });
@@ -39,4 +40,24 @@ test("spans count code points", () => {
 
 test("plural", () => {
   expect([plural(1, "token"), plural(2000, "token")]).toEqual(["1 token", "2,000 tokens"]);
+});
+
+test("an answer is marked inside its sentence, by code points", () => {
+  const nodes = marked("🙂 One. It is x! End.", 100, [113, 114], [107, 115]);
+  const box = make("p", {}, ...nodes);
+  expect(box.textContent).toBe("🙂 One. It is x! End.");
+  expect(box.querySelector("mark")?.textContent).toBe("x");
+  expect([...box.querySelectorAll(".sentence")].map((e) => e.textContent).join("|")).toBe("It is |!");
+});
+
+test("text of documents is never parsed as HTML", () => {
+  const passage = { text: "<b>x</b>", source: "<i>", start: 0, end: 8, heading: "<u>", page: 2, text_rank: 1, vector_rank: null };
+  const found = { ...passage, probability: 0.5, sentence: [0, 8] as [number, number], passage };
+  const asked = { question: "q", answer: found, probability: 0.5, candidates: [found], passages: [] };
+  const card = answerCard(asked, true);
+  expect(card.querySelector("b, i[class], u")).toBe(null);
+  expect(card.querySelector(".answer")?.textContent).toBe("<b>x</b>");
+  expect(place(passage, () => {}).textContent).toBe("<i>page 2<u>");
+  const none = answerCard({ ...asked, answer: null }, false);
+  expect(none.textContent).toContain("probably do not say");
 });

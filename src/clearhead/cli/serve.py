@@ -10,14 +10,16 @@ from typing import Annotated, Any
 import typer
 
 from clearhead.cli.command import report_errors
-from clearhead.cli.options import DeviceOption, DtypeOption
+from clearhead.cli.options import DeviceOption, DtypeOption, is_index_address
 
 KEYS_VARIABLE = "CLEARHEAD_KEYS"
 
 
 @report_errors
 def serve(
-    models: Annotated[list[str], typer.Argument(help="Model folders, each as FOLDER or NAME=FOLDER.")],
+    models: Annotated[
+        list[str], typer.Argument(help="Model folders, each as FOLDER or NAME=FOLDER; or one index of documents.")
+    ],
     host: Annotated[str, typer.Option(help="Address to listen on; any but loopback needs --api-keys.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any free port.")] = 8000,
     api_keys: Annotated[
@@ -41,6 +43,10 @@ def serve(
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Log errors only, not every request.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the address as JSON on stdout.")] = False,
+    reader: Annotated[str | None, typer.Option(help="Index: another reader than its own.")] = None,
+    feedback: Annotated[
+        Path | None, typer.Option(help="Index: JSONL file to which feedback of the page is appended, to train on.")
+    ] = None,
     dtype: DtypeOption = "auto",
     device: DeviceOption = "auto",
     on: Annotated[str, typer.Option(help="local: one process. ray: replicas on Ray Serve.")] = "local",
@@ -58,9 +64,10 @@ def serve(
 ) -> None:
     """Serve models over HTTP.
 
-    Provides every task, OpenAI-compatible routes and a web page to try them, at http://127.0.0.1:8000/. Requests of any
-    length share batches without padding; text generation uses continuous batching. Ctrl-C or SIGTERM shuts down after
-    running requests are answered. The log is JSON lines on stderr and contains no user texts.
+    Provides every task, OpenAI-compatible routes and a web page to try them, at http://127.0.0.1:8000/. An index of
+    documents is served alone, with /search, /ask and a page for questions. Requests of any length share batches without
+    padding; text generation uses continuous batching. Ctrl-C or SIGTERM shuts down after running requests are answered.
+    The log is JSON lines on stderr and contains no user texts.
 
     Example: clearhead serve runs/sst2/model minilm=models/all-MiniLM-L6-v2 --port 8080
     """
@@ -84,7 +91,9 @@ def serve(
     check_exposure(host, keys)
     if on not in ("local", "ray"):
         raise ValueError(f"--on {on} is unknown: choose local or ray")
-    sources = named_models(models)
+    indexes = [name for name in models if is_index_address(name)]
+    if indexes and (len(models) > 1 or on != "local"):
+        raise ValueError(f"{indexes[0]} is an index: serve it alone and with --on local")
     if threads is not None:
         torch.set_num_threads(threads)
     set_logs(quiet=quiet)
@@ -93,6 +102,19 @@ def serve(
     limits = EngineLimits(
         batch_tokens=batch_tokens, batch_window_s=batch_wait_ms / 1000, deadline_s=timeout, max_sequences=max_num_seqs
     )
+    if indexes:
+        from clearhead.search import Answerer, Index
+        from clearhead.serve.search_app import SearchService, make_search_app
+
+        index = Index.open(indexes[0])
+        answerer = Answerer(index, reader) if reader or index.config.reader else None
+        app = make_search_app(SearchService(index, answerer, feedback), security=security)
+        server = Server(app, host, port)
+        tasks = ["search"] if answerer is None else ["search", "ask"]
+        _print_address(server.address, [{"name": indexes[0], "tasks": tasks}], as_json=as_json)
+        server.serve_here()
+        return
+    sources = named_models(models)
     if on == "ray":
         from clearhead.serve.ray_serve import RayConfig, parse_count, run_on_ray, wait
         from clearhead.serve.replica import ReplicaConfig

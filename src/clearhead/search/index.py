@@ -99,6 +99,17 @@ class Index:
     def version(self) -> int:
         return self._table.version
 
+    def refresh(self) -> None:
+        """Search the last version from now on: another process may have updated the index."""
+        self._table.refresh()
+
+    def passages(self, source: str) -> list[Passage]:
+        """Return the passages of a document, in order; none where the index does not have it."""
+        return [
+            Passage(source, row["start"], row["end"], row["text"], row["heading"], row["page"])
+            for row in self._table.passages(source)
+        ]
+
     def update(
         self,
         documents: Iterable[Document],

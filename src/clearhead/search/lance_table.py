@@ -115,6 +115,16 @@ class LanceTable:
         found = self._dataset.to_table(columns=["id", "_distance"], nearest=nearest)
         return [(id, 1.0 - d) for id, d in zip(found["id"].to_pylist(), found["_distance"].to_pylist(), strict=True)]
 
+    def refresh(self) -> None:
+        """Read the last version from now on."""
+        self._dataset.checkout_latest()
+
+    def passages(self, source: str) -> list[dict[str, Any]]:
+        """Return the passages of a document, in order."""
+        columns, quoted = ["start", "end", "page", "heading", "text"], source.replace("'", "''")
+        found = self._dataset.to_table(columns=columns, filter=f"source = '{quoted}'").to_pylist()
+        return sorted(found, key=lambda row: row["start"])
+
     def rows(self, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Return the passages of these ids."""
         listed = ", ".join("'" + id.replace("'", "''") + "'" for id in ids)

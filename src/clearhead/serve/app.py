@@ -1,8 +1,8 @@
 """The application: every task behind one HTTP API. Routes validate and format; the engine computes."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict
 from importlib import metadata
 from typing import Any
@@ -61,16 +61,7 @@ def make_app(
         yield
         await asyncio.to_thread(dispatcher.close)
 
-    app = FastAPI(
-        title="clearhead", version=VERSION, lifespan=lifespan, responses=ERROR_RESPONSES, openapi_url=None,
-        docs_url=None, default_response_class=OrjsonResponse,
-        description="Attention models: every task behind one API. An error says what was given, why it is refused "
-        "and how to fix it.",
-        exception_handlers={
-            ApiError: _api_error, RequestValidationError: _invalid, HTTPException: _http_error, Exception: _failed,
-            ClientDisconnected: _disconnected,
-        },
-    )  # fmt: skip
+    app = new_app("Attention models: every task behind one API.", lifespan)
     _add_task_routes(app, dispatcher)
     _add_generation_routes(app, dispatcher)
     _add_attention_route(app, dispatcher, pages)
@@ -79,6 +70,19 @@ def make_app(
     page.add_page(app)
     app.router.routes.append(Mount("/see", pages))
     return SecurityMiddleware(app, security or SecurityConfig(), metrics, engine.refuse)
+
+
+def new_app(description: str, lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]]) -> FastAPI:
+    """Returns an application without routes whose errors are all of one form."""
+    return FastAPI(
+        title="clearhead", version=VERSION, lifespan=lifespan, responses=ERROR_RESPONSES, openapi_url=None,
+        docs_url=None, default_response_class=OrjsonResponse,
+        description=f"{description} An error says what was given, why it is refused and how to fix it.",
+        exception_handlers={
+            ApiError: _api_error, RequestValidationError: _invalid, HTTPException: _http_error, Exception: _failed,
+            ClientDisconnected: _disconnected,
+        },
+    )  # fmt: skip
 
 
 async def _api_error(request: Request, error: ApiError) -> Response:

@@ -1,4 +1,4 @@
-"""The web pages: / to try every task, /docs as API reference. All files come from the package (built from web/)."""
+"""The web pages: / to try every task or to ask an index, /docs as API reference. All files are built from web/."""
 
 from functools import cache
 from importlib import resources
@@ -10,6 +10,8 @@ from starlette.responses import Response
 FILES = {
     "/": ("page.html", "text/html"),
     "/page.js": ("page.js", "text/javascript"),
+    "/search.js": ("search.js", "text/javascript"),
+    "/search.css": ("search.css", "text/css"),
     "/page.css": ("page.css", "text/css"),
     "/docs": ("docs.html", "text/html"),
     "/docs.js": ("docs.js", "text/javascript"),
@@ -19,8 +21,9 @@ FILES = {
 }
 
 
-def add_page(app: FastAPI) -> None:
-    for path, (name, media_type) in FILES.items():
+def add_page(app: FastAPI, start: str = "page.html") -> None:
+    """Adds the pages; `start` is the one at /."""
+    for path, (name, media_type) in {**FILES, "/": (start, "text/html")}.items():
         app.add_api_route(path, _sender(name, media_type), include_in_schema=False)
 
     @cache
