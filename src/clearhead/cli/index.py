@@ -15,7 +15,7 @@ from clearhead.cli.options import JsonOption
 @report_errors
 def index(
     documents: Annotated[Path, typer.Argument(help="Folder or file: txt, md, html, pdf, docx, csv, tsv, jsonl.")],
-    out: Annotated[str, typer.Option(help="Index: a folder or an s3:// address. An existing index is updated.")],
+    out: Annotated[str, typer.Option(help="Folder, s3:// or postgresql:// address. An existing index is updated.")],
     model: Annotated[
         str, typer.Option(help="Embedding model: a folder or a name on the hub. `none` indexes words alone.")
     ] = "none",

@@ -10,13 +10,11 @@ import numpy as np
 
 from clearhead.pipeline import Pipeline, load
 from clearhead.search.document_readers import Document
-from clearhead.search.lance_table import LanceTable
-from clearhead.search.passages import Passage, PassageConfig, split_passages
+from clearhead.search.passage_table import PassageTable, create_table, open_table
+from clearhead.search.passages import LANGUAGES, Passage, PassageConfig, split_passages
 
 COMMIT_PASSAGES = 2048  # passages of a commit: what a killed run loses at most
 RRF = 60  # reciprocal rank fusion adds 1 / (RRF + rank) of each ranking (Cormack et al. 2009)
-LANGUAGES = {"en": "English", "de": "German", "fr": "French", "es": "Spanish", "it": "Italian", "nl": "Dutch",
-             "pt": "Portuguese", "ru": "Russian", "sv": "Swedish", "da": "Danish", "fi": "Finnish"}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,15 +53,15 @@ class UpdateReport:
 
 
 class Index:
-    """A folder or `s3://` address with an index."""
+    """An index in a folder, on object storage (`s3://`) or in PostgreSQL (`postgresql://HOST/DATABASE#NAME`)."""
 
-    def __init__(self, table: LanceTable, pipeline: Pipeline | None, config: IndexConfig) -> None:
+    def __init__(self, table: PassageTable, pipeline: Pipeline | None, config: IndexConfig) -> None:
         self._table, self._pipeline, self.config = table, pipeline, config
 
     @staticmethod
     def open(uri: str, *, model: str | None = None) -> "Index":
         """Open an index; `model` replaces the address of its embedding model, which must be the same one."""
-        table = LanceTable.open(_table_uri(uri))
+        table = open_table(uri)
         if table is None:
             raise ValueError(f"there is no index {uri!r}: make one with `clearhead index DOCS --out {uri}`")
         info = table.info
@@ -90,7 +88,8 @@ class Index:
         width = None
         if pipeline is not None:
             info["fingerprint"], width = fingerprint(pipeline), pipeline.loaded.config.output_width
-        return Index(LanceTable.create(_table_uri(uri), info, width), pipeline, config)
+        table = create_table(uri, info, width, LANGUAGES[config.passages.language])
+        return Index(table, pipeline, config)
 
     def __len__(self) -> int:
         return len(self._table)
@@ -179,10 +178,13 @@ class Index:
             raise ValueError(f"there is no mode {mode!r}: choose words, vectors or hybrid")
         if mode != "words" and self._pipeline is None:
             raise ValueError("this index has no vectors: search it with the mode words")
-        by_text = self._table.search_text(query, max(k, depth)) if mode != "vectors" else []
-        by_vector = (
-            self._table.search_vectors(self._encode([query], "query")[0], max(k, depth)) if mode != "words" else []
-        )
+        vector = self._encode([query], "query")[0] if mode != "words" and query.strip() else None
+        with self._table.snapshot():
+            return self._search(query, vector, k, mode, max(k, depth))
+
+    def _search(self, query: str, vector: np.ndarray | None, k: int, mode: str, depth: int) -> list[SearchResult]:
+        by_text = self._table.search_text(query, depth) if mode != "vectors" else []
+        by_vector = [] if vector is None else self._table.search_vectors(vector, depth)
         scores = dict(by_text if mode == "words" else by_vector)
         places = [{id: rank for rank, (id, _) in enumerate(found, 1)} for found in (by_text, by_vector)]
         if mode == "hybrid":
@@ -219,10 +221,6 @@ def _row(document: Document, passage: Passage) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _table_uri(uri: str) -> str:
-    return f"{uri.rstrip('/')}/passages.lance"
-
-
 def is_index(uri: str) -> bool:
     """Return whether there is an index at this address."""
-    return LanceTable.open(_table_uri(uri)) is not None
+    return open_table(uri) is not None

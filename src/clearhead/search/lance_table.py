@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -114,6 +115,10 @@ class LanceTable:
                    "refine_factor": 4}  # fmt: skip
         found = self._dataset.to_table(columns=["id", "_distance"], nearest=nearest)
         return [(id, 1.0 - d) for id, d in zip(found["id"].to_pylist(), found["_distance"].to_pylist(), strict=True)]
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """A table reads one version until it is refreshed."""
+        return nullcontext()
 
     def refresh(self) -> None:
         """Read the last version from now on."""

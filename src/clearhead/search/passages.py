@@ -8,6 +8,8 @@ from itertools import pairwise
 from clearhead.search.document_readers import Document
 from clearhead.text.sentences import split_sentences
 
+LANGUAGES = {"en": "English", "de": "German", "fr": "French", "es": "Spanish", "it": "Italian", "nl": "Dutch",
+             "pt": "Portuguese", "ru": "Russian", "sv": "Swedish", "da": "Danish", "fi": "Finnish"}  # fmt: skip
 _WORD = re.compile(r"\S+")
 _PARAGRAPH = re.compile(r"\n\s*\n")
 
