@@ -1,7 +1,8 @@
 # make setup: a virtual environment with everything; the others work inside it.
 PYTHON ?= python3
 BIN ?= .venv/bin
-WORKERS ?= 2
+# three on two cores: tests of servers, kills and clients wait as much as they compute
+WORKERS ?= 3
 
 .PHONY: packages setup checks test slow bench docs web dist smoke
 

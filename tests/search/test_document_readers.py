@@ -132,3 +132,17 @@ def test_word_bombs_are_refused(tmp_path):
 def test_a_missing_folder_says_so(tmp_path):
     with pytest.raises(ValueError, match="no file or folder"):
         list(read_documents(tmp_path / "nothing"))
+
+
+def test_squad_contexts_are_documents(tmp_path):
+    paragraphs = [{"context": "One.", "qas": []}, {"context": " "}, {"context": "Two."}]
+    content = {"data": [{"title": "A_title", "paragraphs": paragraphs}]}
+    (tmp_path / "a.json").write_text(json.dumps(content))
+    (tmp_path / "package.json").write_text('{"name": "other"}')
+    report = ReadReport()
+    found = list(read_documents(tmp_path, report))
+    assert [(d.source, d.text, d.title) for d in found] == [
+        ("a.json#1", "One.", "A title"),
+        ("a.json#3", "Two.", "A title"),
+    ]
+    assert [name for name, _ in report.skipped] == ["package.json"]

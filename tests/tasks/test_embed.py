@@ -158,6 +158,15 @@ def test_mined_negatives_are_near_but_never_right(minilm):
     assert not right & {text for row in found[:2] for text in row["negative"]}
     strict = list(mine_negatives(minilm.loaded, values, MiningConfig(num_negatives=3, margin=0.3)))
     assert all("stairs lead" not in text for row in strict[:1] for text in row["negative"])
+    many = [{"anchor": f"question {i}", "positive": f"Text number {i} about the lift."} for i in range(9)]
+    top, spread = (
+        list(mine_negatives(minilm.loaded, many, MiningConfig(num_negatives=2, margin=1.0, sampling=kind, depth=9)))
+        for kind in ("top", "spread")
+    )
+    for nearest_row, row in zip(top, spread, strict=True):
+        assert row["negative"][0] == nearest_row["negative"][0], "the nearest is one of them"
+        assert len(set(row["negative"])) == len(row["negative"])
+    assert any(row["negative"] != nearest_row["negative"] for nearest_row, row in zip(top, spread, strict=True))
 
 
 def test_stopped_and_resumed_to_the_same_bits(tmp_path):

@@ -14,7 +14,9 @@ from clearhead.cli.options import JsonOption
 
 @report_errors
 def index(
-    documents: Annotated[Path, typer.Argument(help="Folder or file: txt, md, html, pdf, docx, csv, tsv, jsonl.")],
+    documents: Annotated[
+        Path, typer.Argument(help="Folder or file: txt, md, html, pdf, docx, csv, tsv, jsonl, SQuAD json.")
+    ],
     out: Annotated[str, typer.Option(help="Folder, s3:// or postgresql:// address. An existing index is updated.")],
     model: Annotated[
         str, typer.Option(help="Embedding model: a folder or a name on the hub. `none` indexes words alone.")

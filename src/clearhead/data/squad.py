@@ -27,15 +27,17 @@ def squad_rows(path: Path) -> Iterator[Row | SkippedRow]:
 
 
 def paragraph_rows(name: str, path: Path) -> Iterator[Row | SkippedRow]:
-    number = 0
+    for number, (_, text) in enumerate(squad_contexts(path), 1):
+        yield SkippedRow(str(path), number, "no context") if text is None else Row({name: text}, str(path), number)
+
+
+def squad_contexts(path: Path) -> Iterator[tuple[str, str | None]]:
+    """Yield the title and the text of each paragraph; None where it has no text."""
     for entry in _entries(path):
         for paragraph in _list(entry, "paragraphs"):
-            number += 1
             text = paragraph.get("context") if isinstance(paragraph, dict) else None
-            if isinstance(text, str) and text.strip():
-                yield Row({name: text}, str(path), number)
-            else:
-                yield SkippedRow(str(path), number, "no context")
+            title = str(entry.get("title") or "") if isinstance(entry, dict) else ""
+            yield title.replace("_", " "), text if isinstance(text, str) and text.strip() else None
 
 
 def _row(question: Any, context: Any, title: str) -> dict[str, Any] | str:

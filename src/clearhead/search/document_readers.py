@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from clearhead.data.squad import squad_contexts
 from clearhead.search.markup import html_text, markdown_headings
 from clearhead.search.office import docx_text, pdf_pages
 
@@ -124,6 +125,12 @@ def _jsonl(path: Path, name: str) -> Iterator[Document]:
             yield _row(name, number, row)
 
 
+def _squad(path: Path, name: str) -> Iterator[Document]:
+    for number, (title, text) in enumerate(squad_contexts(path), 1):
+        if text is not None:
+            yield Document(f"{name}#{number}", text, title=title)
+
+
 def _row(name: str, number: int, row: Mapping[str, Any]) -> Document:
     text = row.get("text")
     if not isinstance(text, str):
@@ -144,5 +151,5 @@ def decode(data: bytes) -> str:
 
 READERS: dict[str, Callable[[Path, str], Iterator[Document]]] = {
     ".txt": _text, ".md": _markdown, ".markdown": _markdown, ".html": _html, ".htm": _html, ".pdf": _pdf,
-    ".docx": _docx, ".csv": _csv, ".tsv": _csv, ".jsonl": _jsonl,
+    ".docx": _docx, ".csv": _csv, ".tsv": _csv, ".jsonl": _jsonl, ".json": _squad,
 }  # fmt: skip
