@@ -6,7 +6,16 @@ import pytest
 from typer.testing import CliRunner
 
 from clearhead.cli import app
-from clearhead.search import Answerer, Document, Index, IndexConfig, PassageConfig, PassageMiningConfig, mine_passages
+from clearhead.search import (
+    Answerer,
+    Document,
+    Index,
+    IndexConfig,
+    PassageConfig,
+    PassageMiningConfig,
+    mine_passages,
+    pseudo_pairs,
+)
 from clearhead.search.ask import FIRST, MORE
 from clearhead.search.evaluate import STAGES, evaluate_index, stage_counts
 from clearhead.search.failure_page import failure_page
@@ -197,3 +206,27 @@ def test_eval_command_of_an_index(uri, tmp_path):
     assert shown.exit_code == 0, shown.output
     assert "3 rows" in shown.stdout
     assert "recall_10" in shown.stdout
+
+
+def test_documents_without_questions_give_pairs(address, tmp_path):
+    index = Index.create(address, IndexConfig(passages=PassageConfig(max_words=12, overlap=0)))
+    index.update(DOCUMENTS)
+    pairs = list(pseudo_pairs(index, keep=0.0))
+    texts = [passage.text for passage in index.all_passages()]
+    assert len(texts) == len(index)
+    sentences = [pair for pair in pairs if pair["anchor"] != "About"]
+    assert len(sentences) >= len(THINGS)
+    for pair in sentences:
+        assert pair["anchor"] not in pair["positive"]
+        assert any(pair["anchor"] in text and pair["positive"].split()[0] in text for text in texts)
+    assert all(
+        pair["anchor"] in pair["positive"] for pair in pseudo_pairs(index, keep=1.0) if pair["anchor"] != "About"
+    )
+    assert pairs == list(pseudo_pairs(Index.open(address), keep=0.0))
+    out = tmp_path / "pairs.jsonl"
+    run = CliRunner().invoke(app, ["mine", address, "--out", str(out)])
+    assert run.exit_code == 0, run.output
+    assert set(json.loads(out.read_text().splitlines()[0])) == {"anchor", "positive"}
+    refused = CliRunner().invoke(app, ["mine", str(tmp_path), "--out", str(out)])
+    assert refused.exit_code == 2
+    assert "index" in refused.output

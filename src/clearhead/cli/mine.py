@@ -13,8 +13,11 @@ from clearhead.cli.options import ColumnOption, DeviceOption, DtypeOption, is_in
 @report_errors
 def mine(
     model: Annotated[str, typer.Argument(help="Embedding model, or an index made by `clearhead index`.")],
-    file: Annotated[Path, typer.Argument(help="Pairs of a query and its document: a table or SQuAD JSON.")],
     out: Annotated[Path, typer.Option(help="JSONL file to write.")],
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="Pairs of a query and its document: a table or SQuAD JSON. Index: may be missing."),
+    ] = None,
     column: ColumnOption = None,
     num_negatives: Annotated[int, typer.Option(min=1, help="Negatives of each pair.")] = 3,
     depth: Annotated[int, typer.Option(min=1, help="Nearest documents that are considered for each query.")] = 50,
@@ -38,13 +41,26 @@ def mine(
 
     With a model, negatives of a query are the nearest documents that are not its answer; the documents are all
     positives of the file, and a recipe of `embed` or `rerank` reads the result. With an index, the file has questions
-    and answers, and negatives are passages found for the question that lack the answer: for a recipe of `answer`.
+    and answers, and negatives are passages found for the question that lack the answer: for a recipe of `answer`. An
+    index without a file gives pairs of headings and sentences with their passages, for a recipe of `embed`.
 
     Example: clearhead mine my-model pairs.csv --out mined.jsonl
     """
     from clearhead.cli.task_rows import pair_rows, parse_columns, question_rows, question_values
 
     from_index = is_index_address(model)
+    if file is None:
+        if not from_index:
+            raise ValueError("there is no file of pairs: give one, or an index of documents")
+        from clearhead.search import Index, pseudo_pairs
+
+        written = 0
+        with open_output(out) as target:
+            for pair in pseudo_pairs(Index.open(model)):
+                target.write(json.dumps(pair, ensure_ascii=False) + "\n")
+                written += 1
+        typer.echo(f"{out}: {written:,} pairs", err=True)
+        return
     rows = question_rows(file, parse_columns(column)) if from_index else pair_rows(file, parse_columns(column))
     values = [row.values for row in rows]
     if not values:

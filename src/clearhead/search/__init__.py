@@ -3,10 +3,11 @@
 from clearhead.search.ask import Answerer, AskResult, FoundAnswer
 from clearhead.search.document_readers import Document, read_documents
 from clearhead.search.index import Index, IndexConfig, SearchResult, UpdateReport
-from clearhead.search.mining import PassageMiningConfig, mine_passages
+from clearhead.search.mining import PassageMiningConfig, mine_passages, pseudo_pairs
 from clearhead.search.passages import Passage, PassageConfig, split_passages
 
 __all__ = [
     "Answerer", "AskResult", "Document", "FoundAnswer", "Index", "IndexConfig", "Passage", "PassageConfig",
-    "PassageMiningConfig", "SearchResult", "UpdateReport", "mine_passages", "read_documents", "split_passages",
+    "PassageMiningConfig", "SearchResult", "UpdateReport", "mine_passages", "pseudo_pairs", "read_documents",
+    "split_passages",
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -108,6 +108,11 @@ class Index:
             Passage(source, row["start"], row["end"], row["text"], row["heading"], row["page"])
             for row in self._table.passages(source)
         ]
+
+    def all_passages(self) -> Iterator[Passage]:
+        """Yield all passages of the index."""
+        for row in self._table.scan():
+            yield Passage(row["source"], row["start"], row["end"], row["text"], row["heading"], row["page"])
 
     def update(
         self,

@@ -1,7 +1,7 @@
 """The table of an index: passages with their words and vectors in one versioned Lance table."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -129,6 +129,11 @@ class LanceTable:
         columns, quoted = ["start", "end", "page", "heading", "text"], source.replace("'", "''")
         found = self._dataset.to_table(columns=columns, filter=f"source = '{quoted}'").to_pylist()
         return sorted(found, key=lambda row: row["start"])
+
+    def scan(self) -> Iterator[dict[str, Any]]:
+        """Yield all passages."""
+        for batch in self._dataset.to_batches(columns=["source", "start", "end", "page", "heading", "text"]):
+            yield from batch.to_pylist()
 
     def rows(self, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Return the passages of these ids."""

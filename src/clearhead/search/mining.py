@@ -1,11 +1,13 @@
 """Training rows of a reader: for each question a passage with its answer and retrieved passages without it."""
 
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from clearhead.search.index import Index
 from clearhead.tasks.answer_spans import plain
+from clearhead.text.sentences import split_sentences
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +54,26 @@ def mine_passages(
         if wrong and answered is not None:
             yield {"question": row["question"], "context": answered[0], "answer": answered[1],
                    "negative": wrong[: config.num_negatives]}  # fmt: skip
+
+
+def pseudo_pairs(index: Index, *, keep: float = 0.1) -> Iterator[dict[str, str]]:
+    """Yield anchor and positive for the training of embeddings on documents without questions.
+
+    Anchors are headings, and sentences taken out of their passage (inverse cloze, Lee et al. 2019); the share `keep` of
+    the sentences stays in its passage, so that equal words count too. Which ones is decided by a hash: always the same.
+    """
+    language = index.config.passages.language
+    for passage in index.all_passages():
+        if passage.heading and passage.heading not in passage.text:
+            yield {"anchor": passage.heading, "positive": passage.text}
+        sentences = split_sentences(passage.text, language)
+        if len(sentences) < 2:
+            continue
+        chance = zlib.crc32(f"{passage.source}\n{passage.start}".encode("utf-8", "surrogatepass"))
+        sentence = sentences[chance % len(sentences)]
+        stays = (chance >> 8) % 1000 < 1000 * keep
+        rest = passage.text if stays else " ".join(passage.text.replace(sentence, " ", 1).split())
+        yield {"anchor": sentence, "positive": rest}
 
 
 def has_answer(passage: str, answers: Sequence[str]) -> bool:

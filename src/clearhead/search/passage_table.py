@@ -1,6 +1,6 @@
 """What an index needs of its engine, and which engine an address belongs to."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -59,6 +59,10 @@ class PassageTable(Protocol):
 
     def passages(self, source: str) -> list[dict[str, Any]]:
         """Return the passages of a document, in order."""
+        ...
+
+    def scan(self) -> Iterator[dict[str, Any]]:
+        """Yield all passages."""
         ...
 
 

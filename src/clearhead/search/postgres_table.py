@@ -3,7 +3,7 @@
 import json
 import re
 import weakref
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -161,6 +161,14 @@ class PostgresTable:
     def passages(self, source: str) -> list[dict[str, Any]]:
         """Return the passages of a document, in order."""
         return self._dicts(f'SELECT {READ} FROM {self._table} WHERE "source" = %s ORDER BY "start"', source)
+
+    def scan(self) -> Iterator[dict[str, Any]]:
+        """Yield all passages."""
+        with self.snapshot(), self._connection.cursor("scan") as cursor:
+            cursor.execute(f'SELECT {READ} FROM {self._table} ORDER BY "source", "start"')
+            names = [column.name for column in cursor.description]
+            for row in cursor:
+                yield dict(zip(names, row, strict=True))
 
     def _all(self, statement: str, values: Any = ()) -> list[Any]:
         return self._connection.execute(statement, values).fetchall()
