@@ -17,7 +17,7 @@ from clearhead.search import (
     pseudo_pairs,
 )
 from clearhead.search.ask import FIRST, MORE
-from clearhead.search.evaluate import STAGES, evaluate_index, stage_counts
+from clearhead.search.evaluate_index import STAGES, evaluate_index, stage_counts
 from clearhead.search.failure_page import failure_page
 from clearhead.tasks.answer import PassageReader
 from tests.tasks.test_answer import ROOMS, THINGS, train_reader

@@ -19,7 +19,7 @@ def eval_index(
 
     from clearhead.cli.task_rows import question_rows, question_values
     from clearhead.search import Answerer, Index
-    from clearhead.search.evaluate import STAGES, evaluate_index, stage_counts
+    from clearhead.search.evaluate_index import STAGES, evaluate_index, stage_counts
     from clearhead.search.failure_page import failure_page
 
     index = Index.open(address)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 
 from clearhead.search.ask import FoundAnswer
-from clearhead.search.evaluate import STAGES, QuestionOutcome, stage_counts
+from clearhead.search.evaluate_index import STAGES, QuestionOutcome, stage_counts
 
 MAX_SHOWN = 200  # questions of each stage
 
