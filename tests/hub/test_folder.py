@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from clearhead.attention import Layout
+from clearhead.files import IntegrityError
 from clearhead.hub import families
 from clearhead.hub import folder as store
 from clearhead.hub.folder import open_folder, save_folder
@@ -221,3 +222,19 @@ def test_a_family_is_a_table(path):
     if path.stem != "table":
         assert "class " not in text and "torch" not in text
         assert text.count("\n") < 150
+
+
+def test_a_folder_that_transformers_saved_again_is_opened(tmp_path, minilm):
+    """Its config still names a manifest, which transformers does not write; a manifest that was deleted is missed."""
+    import shutil
+
+    import transformers
+
+    minilm.save(tmp_path / "ours")
+    transformers.AutoModel.from_pretrained(tmp_path / "ours").save_pretrained(tmp_path / "theirs")
+    shutil.copy(tmp_path / "ours" / "tokenizer.json", tmp_path / "theirs")
+    assert "clearhead" in json.loads((tmp_path / "theirs" / "config.json").read_text())
+    assert load(tmp_path / "theirs").loaded.config == minilm.loaded.config
+    (tmp_path / "ours" / "clearhead.json").unlink()
+    with pytest.raises(IntegrityError, match="missing"):
+        load(tmp_path / "ours")

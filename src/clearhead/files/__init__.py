@@ -8,6 +8,7 @@ from clearhead.files.manifest import (
     IntegrityError,
     Manifest,
     is_marked,
+    mark,
     read_manifest,
     verify,
     verify_if_marked,
@@ -17,7 +18,7 @@ from clearhead.files.safe import MissingFile, parse_json, read_bytes, read_confi
 from clearhead.files.tensors import TensorInfo, read_header, weight_files, weight_headers
 
 __all__ = [
-    "MANIFEST", "MARKER", "FileEntry", "IntegrityError", "Manifest", "MissingFile", "TensorInfo", "is_marked",
+    "MANIFEST", "MARKER", "FileEntry", "IntegrityError", "Manifest", "MissingFile", "TensorInfo", "is_marked", "mark",
     "new_folder", "parse_json", "read_bytes", "read_config", "read_header", "read_json", "read_manifest", "safe_join",
     "sha256", "stale_temporaries", "verify", "verify_if_marked", "weight_files", "weight_headers", "write_atomic",
     "write_manifest",

@@ -19,6 +19,7 @@ from clearhead.files.safe import MAX_DEPTH, MissingFile, parse_json, read_bytes,
 
 MANIFEST = "clearhead.json"
 MARKER = {"clearhead": {"manifest": MANIFEST}}  # goes into config.json, so that a missing manifest is detected
+SAVED_ELSEWHERE = "transformers_version"  # a key of config.json that transformers writes, and clearhead does not
 MAX_MANIFEST_BYTES = 2 << 20
 MIN_BYTES_TWO_THREADS = 16 << 20  # prefix this, a second hashing thread costs more than it saves
 LOADED_SUFFIXES = {".json", ".safetensors", ".txt", ".model", ".jinja"}  # files that some program opens by itself
@@ -125,9 +126,17 @@ def verify_if_marked(folder: str | Path) -> Manifest | None:
     return None
 
 
+def mark(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the `config.json` of a folder that has a manifest."""
+    return {name: value for name, value in config.items() if name != SAVED_ELSEWHERE} | MARKER
+
+
 def is_marked(config: Mapping[str, Any]) -> bool:
-    """Returns whether a `config.json` says that its folder has a manifest."""
-    return "clearhead" in config
+    """Returns whether a `config.json` says that its folder has a manifest.
+
+    transformers copies the mark into the folders that it saves, which have no manifest; it also writes its version.
+    """
+    return "clearhead" in config and SAVED_ELSEWHERE not in config
 
 
 def _each(function: Callable[[str], T], names: Iterable[str], size: int) -> dict[str, T]:

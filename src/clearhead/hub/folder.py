@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from clearhead.files import MARKER, new_folder, write_manifest
+from clearhead.files import mark, new_folder, write_manifest
 from clearhead.files.safe import MissingFile, read_bytes
 from clearhead.hub.card import model_card
 from clearhead.hub.families import Family
@@ -161,7 +161,7 @@ def save_folder(
             write_weights(tensors, target, MAX_SHARD_BYTES)
         else:
             write(tensors, target)
-        config = json.dumps({**raw, **MARKER}, indent=2, sort_keys=True, ensure_ascii=False)
+        config = json.dumps(mark(raw), indent=2, sort_keys=True, ensure_ascii=False)
         (target / "config.json").write_text(config + "\n", encoding="utf-8")
         for name, data in loaded.extra_files.items():
             (target / name).parent.mkdir(exist_ok=True)

@@ -19,8 +19,8 @@ from torch import Tensor
 
 from clearhead.files import (
     MANIFEST,
-    MARKER,
     MissingFile,
+    mark,
     new_folder,
     read_config,
     read_json,
@@ -75,7 +75,7 @@ def convert_pickles(old: str | Path, new: str | Path, *, max_shard: int = MAX_SH
         tied = _rewrite_in_child(pickles, folder, max_shard)
         for name in keep:
             shutil.copyfile(safe_join(old, name), folder / name)
-        write_atomic(folder / "config.json", json.dumps(config | MARKER, indent=2) + "\n")
+        write_atomic(folder / "config.json", json.dumps(mark(config), indent=2) + "\n")
         headers = weight_headers(folder)  # checked like an untrusted file
         weights = {name: tensor for header in headers.values() for name, tensor in header.items()}
         if claimed is not None and claimed != weights.keys() | tied.keys():
