@@ -133,10 +133,10 @@ export function answerCard(asked: Asked, withFeedback: boolean): HTMLElement {
   const percent = `${Math.round(100 * asked.probability)} %`;
   const best = asked.answer ?? asked.candidates[0];
   if (asked.answer) {
-    card.append(make("p", { class: "answer", text: asked.answer.text }), chance(asked.probability, `right with ${percent}`));
+    card.append(make("p", { class: "answer", text: asked.answer.text }), chance(asked.probability, `${percent} likely to be right`));
   } else {
     card.append(make("p", { class: "none", text: "The documents probably do not say." }));
-    if (best) card.append(chance(asked.probability, `the nearest candidate, “${best.text}”, is right with ${percent}`));
+    if (best) card.append(chance(asked.probability, `the nearest candidate, “${best.text}”, is ${percent} likely to be right`));
   }
   if (best) {
     card.append(...evidence(best));

@@ -1,8 +1,8 @@
-import { b as d, g as S, e as y, p as m, m as n, i as x, f as k, k as I, w as T } from "./shared.js";
+import { b as h, g as S, e as y, p as m, m as n, i as x, f as k, k as I, w as T } from "./shared.js";
 function A(t, s, e, a) {
-  const r = Array.from(t), h = [0, r.length];
-  for (const o of [e, a]) o && h.push(o[0] - s, o[1] - s);
-  const i = [...new Set(h)].filter((o) => o >= 0 && o <= r.length).sort((o, u) => o - u), c = (o, u) => o !== null && u >= o[0] - s && u < o[1] - s;
+  const r = Array.from(t), d = [0, r.length];
+  for (const o of [e, a]) o && d.push(o[0] - s, o[1] - s);
+  const i = [...new Set(d)].filter((o) => o >= 0 && o <= r.length).sort((o, u) => o - u), c = (o, u) => o !== null && u >= o[0] - s && u < o[1] - s;
   return i.slice(1).map((o, u) => {
     const p = i[u], l = r.slice(p, o).join("");
     return c(e, p) ? n("mark", { text: l }) : c(a, p) ? n("span", { class: "sentence", text: l }) : document.createTextNode(l);
@@ -17,16 +17,16 @@ function $(t) {
   return e.length ? `found by ${e.join("; ")}` : "";
 }
 async function w(t, s) {
-  const e = d("source"), a = n("button", { type: "button", class: "secondary", text: "Close", on: { click: () => e.close() } });
+  const e = h("source"), a = n("button", { type: "button", class: "secondary", text: "Close", on: { click: () => e.close() } });
   e.replaceChildren(n("header", {}, n("h2", { text: t }), a)), e.showModal();
   try {
     const r = await x("source", { source: t });
-    let h = "", i = 0;
+    let d = "", i = 0;
     for (const c of r.passages) {
       const o = Math.max(0, i - c.start), u = Array.from(c.text).slice(o).join("");
       i = Math.max(i, c.end);
       const p = c.start < s[1] && c.end > s[0], l = n("section", { class: p ? "here" : "" });
-      c.heading && c.heading !== h && l.append(n("h3", { text: c.heading })), h = c.heading, l.append(...A(u, c.start + o, s, null)), e.append(l);
+      c.heading && c.heading !== d && l.append(n("h3", { text: c.heading })), d = c.heading, l.append(...A(u, c.start + o, s, null)), e.append(l);
     }
     e.querySelector("mark")?.scrollIntoView({ block: "center" });
   } catch (r) {
@@ -40,7 +40,7 @@ function j(t) {
 function B(t, s) {
   const e = n("p", { class: "feedback" }, n("span", { class: "faint", text: "Is this right?" }));
   for (const [a, r] of [["Yes", !0], ["No", !1]]) {
-    const h = async () => {
+    const d = async () => {
       try {
         const { source: i, start: c, end: o } = s, { rows: u } = await x("feedback", { question: t, source: i, start: c, end: o, right: r });
         e.replaceChildren(n("span", { class: "faint", text: `Thank you: ${m(u, "row")} to train on.` }));
@@ -48,7 +48,7 @@ function B(t, s) {
         e.replaceChildren(y(i));
       }
     };
-    e.append(n("button", { type: "button", class: "secondary", text: a, on: { click: h } }));
+    e.append(n("button", { type: "button", class: "secondary", text: a, on: { click: d } }));
   }
   return e;
 }
@@ -57,14 +57,14 @@ function v(t, s) {
 }
 function D(t, s) {
   const e = n("section", { class: "card", "aria-label": "Answer" }), a = `${Math.round(100 * t.probability)} %`, r = t.answer ?? t.candidates[0];
-  return t.answer ? e.append(n("p", { class: "answer", text: t.answer.text }), v(t.probability, `right with ${a}`)) : (e.append(n("p", { class: "none", text: "The documents probably do not say." })), r && e.append(v(t.probability, `the nearest candidate, “${r.text}”, is right with ${a}`))), r && (e.append(...j(r)), s && e.append(B(t.question, r))), e;
+  return t.answer ? e.append(n("p", { class: "answer", text: t.answer.text }), v(t.probability, `${a} likely to be right`)) : (e.append(n("p", { class: "none", text: "The documents probably do not say." })), r && e.append(v(t.probability, `the nearest candidate, “${r.text}”, is ${a} likely to be right`))), r && (e.append(...j(r)), s && e.append(B(t.question, r))), e;
 }
 function E(t) {
   const s = t.candidates.slice(1);
   if (!t.answer || !s.length) return [];
   const e = s.map((a) => {
-    const r = () => void w(a.source, [a.start, a.end]), h = n("button", { type: "button", class: "link", text: a.source, on: { click: r } });
-    return n("li", {}, `${a.text} `, n("span", { class: "faint", text: `${Math.round(100 * a.probability)} %, ` }), h);
+    const r = () => void w(a.source, [a.start, a.end]), d = n("button", { type: "button", class: "link", text: a.source, on: { click: r } });
+    return n("li", {}, `${a.text} `, n("span", { class: "faint", text: `${Math.round(100 * a.probability)} %, ` }), d);
   });
   return [n("section", {}, n("h3", { text: "Other candidates" }), n("ul", { class: "others" }, ...e))];
 }
@@ -73,7 +73,7 @@ function C(t, s) {
   return a.append(n("span", { text: s })), n("article", { class: "hit" }, n("blockquote", { text: t.text }), a);
 }
 async function N() {
-  const t = d("output"), s = d("question");
+  const t = h("output"), s = h("question");
   let e;
   try {
     e = await S("index");
@@ -81,11 +81,11 @@ async function N() {
     t.replaceChildren(y(i));
     return;
   }
-  d("about").textContent = `${m(e.passages, "passage")}. Documents stay on this machine.`, s.placeholder = e.answers ? "Ask the documents a question" : "Search the documents";
-  const a = d("buttons");
+  h("about").textContent = `${m(e.passages, "passage")}. Documents stay on this machine.`, s.placeholder = e.answers ? "Ask the documents a question" : "Search the documents";
+  const a = h("buttons");
   e.answers && a.append(n("button", { type: "submit", class: "send", text: "Ask", value: "ask" })), a.append(n("button", { type: "submit", class: e.answers ? "" : "send", text: "Search", value: "search" }));
   let r = null;
-  async function h(i, c) {
+  async function d(i, c) {
     r?.abort();
     const o = r = new AbortController();
     t.setAttribute("aria-busy", "true");
@@ -93,11 +93,11 @@ async function N() {
     try {
       const p = [];
       if (c) {
-        const l = await x("ask", { question: i }, o.signal), f = l.passages.map(({ passage: g, relevance: M }) => C(g, `relevance ${M.toFixed(1)}, ${$(g)}`)), b = `${m(f.length, "passage")} read in ${k(performance.now() - u)}`;
-        p.push(D(l, e.feedback), ...E(l), n("details", {}, n("summary", { text: b }), ...f));
+        const l = await x("ask", { question: i }, o.signal), b = l.passages.map(({ passage: g, relevance: M }) => C(g, `relevance ${M.toFixed(1)}, ${$(g)}`)), f = `${m(b.length, "passage")} read in ${k(performance.now() - u)}`;
+        p.push(D(l, e.feedback), ...E(l), n("details", {}, n("summary", { text: f }), ...b));
       } else {
-        const { results: l } = await x("search", { query: i }, o.signal), f = `${m(l.length, "passage")} in ${k(performance.now() - u)}`;
-        p.push(n("p", { class: "faint", text: f }), ...l.map((b) => C(b, $(b))));
+        const { results: l } = await x("search", { query: i }, o.signal), b = `${m(l.length, "passage")} in ${k(performance.now() - u)}`;
+        p.push(n("p", { class: "faint", text: b }), ...l.map((f) => C(f, $(f))));
       }
       t.replaceChildren(...p);
     } catch (p) {
@@ -106,10 +106,10 @@ async function N() {
       r === o && t.removeAttribute("aria-busy");
     }
   }
-  d("form").addEventListener("submit", (i) => {
+  h("form").addEventListener("submit", (i) => {
     i.preventDefault();
     const c = i.submitter?.value;
-    s.value.trim() && h(s.value.trim(), e.answers && c !== "search");
+    s.value.trim() && d(s.value.trim(), e.answers && c !== "search");
   });
 }
 document.getElementById("form") !== null && N();
