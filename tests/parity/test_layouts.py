@@ -71,9 +71,8 @@ def test_config_of_version_4(name, tmp_path):
     save_folder(old, tmp_path / "saved")
     saved = json.loads((tmp_path / "saved" / "config.json").read_text())
     dtype = {} if "torch_dtype" in old.hf_config else {"dtype": "float32"}
-    assert saved == {**old.hf_config, **dtype, "clearhead": {"manifest": "clearhead.json"}}, (
-        "old folders stay as they were"
-    )
+    mark = {"manifest": "clearhead.json", "transformers_version": old.hf_config["transformers_version"]}
+    assert saved == {**old.hf_config, **dtype, "clearhead": mark}, "old folders stay as they were"
 
 
 def test_gpt2_of_version_2(tmp_path):

@@ -72,7 +72,9 @@ def _show(console: Console, result: AskResult, why: bool) -> None:
     if result.answer is None:
         console.print(Text("The documents probably do not say.", "bold"))
         if result.candidates:
-            console.print(Text(f"The nearest candidate, with a probability of {result.probability:.2f} to be right:", "dim"))
+            console.print(
+                Text(f"The nearest candidate, with a probability of {result.probability:.2f} to be right:", "dim")
+            )
             _evidence(console, result.candidates[0])
     else:
         console.print(Text.assemble((result.answer.text, "bold green"), f"  {result.probability:.2f}"))

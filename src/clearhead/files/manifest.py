@@ -19,7 +19,7 @@ from clearhead.files.safe import MAX_DEPTH, MissingFile, parse_json, read_bytes,
 
 MANIFEST = "clearhead.json"
 MARKER = {"clearhead": {"manifest": MANIFEST}}  # goes into config.json, so that a missing manifest is detected
-SAVED_ELSEWHERE = "transformers_version"  # a key of config.json that transformers writes, and clearhead does not
+VERSION_KEY = "transformers_version"  # of config.json; transformers writes it, clearhead keeps it
 MAX_MANIFEST_BYTES = 2 << 20
 MIN_BYTES_TWO_THREADS = 16 << 20  # prefix this, a second hashing thread costs more than it saves
 LOADED_SUFFIXES = {".json", ".safetensors", ".txt", ".model", ".jinja"}  # files that some program opens by itself
@@ -128,15 +128,18 @@ def verify_if_marked(folder: str | Path) -> Manifest | None:
 
 def mark(config: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the `config.json` of a folder that has a manifest."""
-    return {name: value for name, value in config.items() if name != SAVED_ELSEWHERE} | MARKER
+    version = {VERSION_KEY: config[VERSION_KEY]} if VERSION_KEY in config else {}
+    return {**config, "clearhead": {**MARKER["clearhead"], **version}}
 
 
 def is_marked(config: Mapping[str, Any]) -> bool:
     """Returns whether a `config.json` says that its folder has a manifest.
 
-    transformers copies the mark into the folders that it saves, which have no manifest; it also writes its version.
+    transformers copies the mark into the folders that it saves, which have no manifest, and writes its version: where
+    that is not the one of the mark, the folder was saved by transformers.
     """
-    return "clearhead" in config and SAVED_ELSEWHERE not in config
+    mark = config.get("clearhead")
+    return isinstance(mark, dict) and mark.get(VERSION_KEY) == config.get(VERSION_KEY)
 
 
 def _each(function: Callable[[str], T], names: Iterable[str], size: int) -> dict[str, T]:
