@@ -92,6 +92,23 @@ def test_another_head(folder, tmp_path):
     assert torch.equal(theirs.classifier.weight, output_layer(again.model.head).weight)
 
 
+def test_a_head_for_another_number_of_labels(folder, tmp_path):
+    opened = open_folder(folder, head="sequence", labels=["good", "bad", "so-so"])
+    save_folder(opened, tmp_path / "three")
+    two = open_folder(tmp_path / "three", head="sequence", labels=["yes", "no"])
+    assert two.missing_keys == ("head.output.weight", "head.output.bias")
+    assert output_layer(two.model.head).weight.shape[0] == 2
+    again = open_folder(tmp_path / "three", head="sequence", labels=["a", "b", "c"])
+    assert torch.equal(output_layer(again.model.head).weight, output_layer(opened.model.head).weight)
+    config = tmp_path / "three" / "config.json"
+    values = json.loads(config.read_text())
+    del values["clearhead"]
+    config.write_text(json.dumps({**values, "id2label": {"0": "a", "1": "b"}}))
+    (tmp_path / "three" / "clearhead.json").unlink()
+    with pytest.raises(ValueError, match="classifier.weight has shape"):
+        open_folder(tmp_path / "three")  # a config that contradicts its weights is refused still
+
+
 def test_a_head_the_family_does_not_have(folder):
     with pytest.raises(ValueError, match="BERT has no 'discriminator' head: choose one of"):
         open_folder(folder, head="discriminator")

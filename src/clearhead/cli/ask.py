@@ -102,6 +102,5 @@ def _evidence(console: Console, answer: FoundAnswer) -> None:
     text = answer.passage.text[lo - base : hi - base]
     line = Text(text)
     line.stylize("bold reverse", answer.start - lo, answer.end - lo)
-    place = f"{answer.source}:{answer.start}" + (f", page {answer.page}" if answer.page is not None else "")
     console.print(Text("  ") + line)
-    console.print(Text("  " + " · ".join(part for part in (place, answer.heading) if part), "dim"))
+    console.print(Text("  " + " · ".join(part for part in (answer.place, answer.heading) if part), "dim"))

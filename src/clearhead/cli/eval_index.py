@@ -18,6 +18,7 @@ def eval_index(
     from rich.console import Console
 
     from clearhead.cli.task_rows import question_rows, question_values
+    from clearhead.data.split import spread
     from clearhead.search import Answerer, Index
     from clearhead.search.evaluate_index import STAGES, evaluate_index, stage_counts
     from clearhead.search.failure_page import failure_page
@@ -28,8 +29,8 @@ def eval_index(
     questions = [question_values(row.values) for row in rows]
     if not questions:
         raise ValueError(f"{file} has no question. {rows.report()}".strip())
-    count = min(max_queries or len(questions), len(questions))
-    questions = [questions[i * len(questions) // count] for i in range(count)]
+    questions = spread(questions, max_queries)
+    count = len(questions)
     begin = time.perf_counter()
 
     def show(done: int) -> None:

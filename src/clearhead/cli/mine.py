@@ -47,6 +47,7 @@ def mine(
     Example: clearhead mine my-model pairs.csv --out mined.jsonl
     """
     from clearhead.cli.task_rows import pair_rows, parse_columns, question_rows, question_values
+    from clearhead.data.split import spread
 
     from_index = is_index_address(model)
     if file is None:
@@ -65,8 +66,7 @@ def mine(
     values = [row.values for row in rows]
     if not values:
         raise ValueError(f"{file} has no {'question' if from_index else 'pair'}. {rows.report()}".strip())
-    count = min(max_rows or len(values), len(values))
-    values = [values[i * len(values) // count] for i in range(count)]
+    values = spread(values, max_rows)
     if from_index:
         from clearhead.search import Index, PassageMiningConfig, mine_passages
 

@@ -37,8 +37,7 @@ def search(
     if not found:
         console.print("no passage has a word of the query")
     for number, result in enumerate(found, 1):
-        place = f"{result.source}:{result.start}" + (f", page {result.page}" if result.page is not None else "")
         head = f"{number}. {result.heading}  " if result.heading else f"{number}. "
-        console.print(Text.assemble((head, "bold"), (place, "dim"), (f"  {result.score:.3f}", "dim")))
+        console.print(Text.assemble((head, "bold"), (result.place, "dim"), (f"  {result.score:.3f}", "dim")))
         console.print(Text(" ".join(result.text.split())))
         console.print()

@@ -3,10 +3,13 @@
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import TypeVar
 
 import numpy as np
 
 from clearhead.data.rows import Row, Rows, SkippedRow
+
+T = TypeVar("T")
 
 RowKey = Callable[[Row], Hashable]
 
@@ -85,3 +88,9 @@ def rename_columns(rows: Rows, names: Mapping[str, str]) -> Rows:
             yield Row({**row.values, **changed}, row.file, row.line)
 
     return Rows(renamed)
+
+
+def spread(values: Sequence[T], count: int | None) -> list[T]:
+    """Return `count` of these values in their order, evenly spread; all where there are no more, or None is given."""
+    count = len(values) if count is None else min(count, len(values))
+    return [values[i * len(values) // count] for i in range(count)]

@@ -138,8 +138,8 @@ def is_marked(config: Mapping[str, Any]) -> bool:
     transformers copies the mark into the folders that it saves, which have no manifest, and writes its version: where
     that is not the one of the mark, the folder was saved by transformers.
     """
-    mark = config.get("clearhead")
-    return isinstance(mark, dict) and mark.get(VERSION_KEY) == config.get(VERSION_KEY)
+    found = config.get("clearhead")
+    return isinstance(found, dict) and found.get(VERSION_KEY) == config.get(VERSION_KEY)
 
 
 def _each(function: Callable[[str], T], names: Iterable[str], size: int) -> dict[str, T]:

@@ -86,9 +86,9 @@ def open_folder(
 ) -> LoadedModel:
     """Opens a model folder, or a model of the Hugging Face hub by name; an open `ModelFolder` is not read again.
 
-    `head` replaces the head (with `labels`, if it has any); parameters that the folder lacks are initialized and listed
-    in `missing_keys`. `pool` is the pooling of such a head; the default is the family's. `dtype` defaults to the
-    folder's own.
+    `head` replaces the head (with `labels`, if it has any); parameters that the folder lacks, or has for another number
+    of labels, are initialized and listed in `missing_keys`. `pool` is the pooling of such a head; the default is the
+    family's. `dtype` defaults to the folder's own.
     """
     opened = source if isinstance(source, ModelFolder) else ModelFolder.open(source, revision)
     folder, raw, family = opened.path, opened.hf_config, opened.family
@@ -112,7 +112,7 @@ def open_folder(
         model = build(config)
         if weights.is_int8:
             to_int8(model)
-    missing, unexpected = weights.fill(model, family, architecture, dtype, device, raw)
+    missing, unexpected = weights.fill(model, family, architecture, dtype, device, raw, new_labels=labels is not None)
     metadata, tokenizer = opened.metadata, opened.tokenizer
     if tokenizer is not None and tokenizer.vocab_size > config.stack.vocab_size:
         raise ValueError(

@@ -82,12 +82,22 @@ class WeightReader:
         dtype: torch.dtype | None,
         device: torch.device | str,
         raw: Raw,
+        *,
+        new_labels: bool = False,
     ) -> tuple[list[str], list[str]]:
-        """Loads weights into a model on the meta device; returns newly initialized parameters and unused tensors."""
+        """Loads weights into a model on the meta device; returns newly initialized parameters and unused tensors.
+
+        With `new_labels`, tensors of the head that have another shape are initialized instead of refused.
+        """
         params = dict(model.named_parameters())
         scales = {f"{n}.weight": f"{n}.scale" for n, m in model.named_modules() if isinstance(m, Int8Linear)}
         pairs = family.pairs([n for n in params if n not in scales.values()], architecture)
         names = {p.hf_name: self._tensor_name(p, family) for p in pairs}
+        if new_labels:
+            for pair in pairs:
+                name = names[pair.hf_name]
+                if pair.in_head and name is not None and self.shapes[name] != _shape(pair, params):
+                    names[pair.hf_name] = None
         missing = [p.hf_name for p in pairs if names[p.hf_name] is None]
         if required := [p.hf_name for p in pairs if names[p.hf_name] is None and not p.in_head]:
             raise ValueError(f"{self.folder} lacks {len(required)} weights of {architecture}: {_list_names(required)}")
@@ -131,7 +141,7 @@ class WeightReader:
         return self.find(pair.hf_name, family) if pair.prefixed else None
 
     def _check(self, name: str, pair: WeightPair, params: Mapping[str, nn.Parameter]) -> None:
-        expected = pair.tensor_map.shape([params[n].shape for n in pair.params])
+        expected = _shape(pair, params)
         if self.shapes[name] != expected:
             raise ValueError(
                 f"{self.folder}: {name} has shape {list(self.shapes[name])}, but config.json requires {list(expected)}"
@@ -151,6 +161,11 @@ class WeightReader:
         if f"{name}{_ZERO_POINT}" in self.files and self.read(f"{name}{_ZERO_POINT}").any():
             raise ValueError(f"{self.folder}: {name} has a nonzero zero point, which is not supported")
         return self.read(scale).float()
+
+
+def _shape(pair: WeightPair, params: Mapping[str, nn.Parameter]) -> tuple[int, ...]:
+    """Returns the shape that the tensor of a pair must have in the folder."""
+    return pair.tensor_map.shape([params[n].shape for n in pair.params])
 
 
 def _current_name(name: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from clearhead.pipeline import load
-from clearhead.search.index import Index, SearchResult
+from clearhead.search.index import Index, SearchResult, show_place
 from clearhead.tasks.answer import PassageReader, PassageSpan
 from clearhead.text.sentences import split_sentences
 
@@ -26,6 +26,11 @@ class FoundAnswer:
     heading: str
     sentence: tuple[int, int]  # the sentence of the answer, in characters of the document
     passage: SearchResult
+
+    @property
+    def place(self) -> str:
+        """Document, character and page, to show."""
+        return show_place(self.source, self.start, self.page)
 
 
 @dataclass(frozen=True)

@@ -64,8 +64,7 @@ def _found(answer: FoundAnswer) -> str:
     """Return the passage of an answer with the answer marked, and its place."""
     text, base = answer.passage.text, answer.passage.start
     lo, hi = answer.start - base, answer.end - base
-    place = f"{answer.source}:{answer.start}" + (f", page {answer.page}" if answer.page is not None else "")
     return (
         f"{escape(text[:lo])}<mark>{escape(text[lo:hi])}</mark>{escape(text[hi:])}<br>"
-        f'<span class="place">{escape(place)} · {answer.probability:.2f}</span>'
+        f'<span class="place">{escape(answer.place)} · {answer.probability:.2f}</span>'
     )

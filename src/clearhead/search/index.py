@@ -40,6 +40,11 @@ class SearchResult:
     text_rank: int | None = None  # by words, from 1; None: not among the best
     vector_rank: int | None = None
 
+    @property
+    def place(self) -> str:
+        """Document, character and page, to show."""
+        return show_place(self.source, self.start, self.page)
+
 
 @dataclass
 class UpdateReport:
@@ -203,6 +208,11 @@ class Index:
             )
             for id in best
         ]  # fmt: skip
+
+
+def show_place(source: str, start: int, page: int | None) -> str:
+    """Return document, character and page, to show."""
+    return f"{source}:{start}" + (f", page {page}" if page is not None else "")
 
 
 def fingerprint(pipeline: Pipeline) -> str:

@@ -279,22 +279,7 @@ def _add_attention_route(app: FastAPI, dispatcher: Dispatcher, pages: AttentionP
 
 def _add_server_routes(app: FastAPI, dispatcher: Dispatcher, metrics: ServerMetrics) -> None:
     """Adds health, metrics and model management."""
-
-    async def health() -> Response:
-        """Liveness: 200 while the process and its engine run."""
-        alive = dispatcher.engine.is_alive
-        return OrjsonResponse({"status": "ok" if alive else "dead", "version": VERSION}, 200 if alive else 503)
-
-    async def ready(request: Request) -> Response:
-        """Readiness: 200 while requests are accepted, 503 once the server is shutting down."""
-        if request.scope["draining"]:
-            raise shutting_down()
-        return OrjsonResponse({"status": "ready", "version": VERSION})
-
-    async def prometheus() -> Response:
-        """Metrics in Prometheus' text format."""
-        content, media_type = metrics.text()
-        return Response(content, media_type=media_type)
+    add_status_routes(app, metrics, lambda: dispatcher.engine.is_alive)
 
     async def models() -> Response:
         """The served models and their tasks."""
@@ -311,11 +296,32 @@ def _add_server_routes(app: FastAPI, dispatcher: Dispatcher, metrics: ServerMetr
             dispatcher.engine.retire(model)
         return OrjsonResponse({"models": [model.name for model in replaced]})
 
+    app.get("/models", response_model=schemas.ModelsResponse, tags=["server"])(models)
+    app.post("/reload", response_model=schemas.ReloadResponse, tags=["server"])(reload)
+
+
+def add_status_routes(app: FastAPI, metrics: ServerMetrics, is_alive: Callable[[], bool]) -> None:
+    """Adds what load balancers and Prometheus ask for."""
+
+    async def health() -> Response:
+        """Liveness: 200 while the process and its engine run."""
+        alive = is_alive()
+        return OrjsonResponse({"status": "ok" if alive else "dead", "version": VERSION}, 200 if alive else 503)
+
+    async def ready(request: Request) -> Response:
+        """Readiness: 200 while requests are accepted, 503 once the server is shutting down."""
+        if request.scope["draining"]:
+            raise shutting_down()
+        return OrjsonResponse({"status": "ready", "version": VERSION})
+
+    async def prometheus() -> Response:
+        """Metrics in Prometheus' text format."""
+        content, media_type = metrics.text()
+        return Response(content, media_type=media_type)
+
     app.get("/health", response_model=schemas.HealthResponse, tags=["server"])(health)
     app.get("/ready", response_model=schemas.HealthResponse, tags=["server"])(ready)
     app.get("/metrics", tags=["server"], response_class=PlainTextResponse)(prometheus)
-    app.get("/models", response_model=schemas.ModelsResponse, tags=["server"])(models)
-    app.post("/reload", response_model=schemas.ReloadResponse, tags=["server"])(reload)
 
 
 def _model_info(model: ServedModel) -> dict[str, Any]:

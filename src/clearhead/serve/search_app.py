@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 
 from clearhead.search import Answerer, Index
-from clearhead.serve import page, schemas
+from clearhead.serve import page
 from clearhead.serve import search_schemas as bodies
-from clearhead.serve.app import VERSION, new_app
-from clearhead.serve.errors import ApiError, shutting_down
+from clearhead.serve.app import add_status_routes, new_app
+from clearhead.serve.errors import ApiError
 from clearhead.serve.middleware import SecurityConfig, SecurityMiddleware
 from clearhead.serve.prometheus import ServerMetrics
 from clearhead.serve.sse import OrjsonResponse
@@ -89,7 +89,8 @@ def make_search_app(service: SearchService, *, security: SecurityConfig | None =
 
     app = new_app("Search in documents, and answers from them.", lifespan)
     _add_search_routes(app, service)
-    _add_server_routes(app, service, metrics)
+    _add_index_route(app, service)
+    add_status_routes(app, metrics, lambda: True)
     page.add_page(app, "search.html")
     return SecurityMiddleware(app, security or SecurityConfig(), metrics, service.refuse)
 
@@ -150,7 +151,7 @@ TOOLS = [
 ]
 
 
-def _add_server_routes(app: FastAPI, service: SearchService, metrics: ServerMetrics) -> None:
+def _add_index_route(app: FastAPI, service: SearchService) -> None:
     async def index() -> Response:
         """The index: its size and version, and what can be asked."""
         size, version = await service.run(lambda: (len(service.index), service.index.version))
@@ -164,22 +165,4 @@ def _add_server_routes(app: FastAPI, service: SearchService, metrics: ServerMetr
             }
         )
 
-    async def health() -> Response:
-        """Liveness: 200 while the process runs."""
-        return OrjsonResponse({"status": "ok", "version": VERSION})
-
-    async def ready(request: Request) -> Response:
-        """Readiness: 200 while requests are accepted, 503 once the server is shutting down."""
-        if request.scope["draining"]:
-            raise shutting_down()
-        return OrjsonResponse({"status": "ready", "version": VERSION})
-
-    async def prometheus() -> Response:
-        """Metrics in Prometheus' text format."""
-        content, media_type = metrics.text()
-        return Response(content, media_type=media_type)
-
     app.get("/index", response_model=bodies.IndexResponse, tags=["server"])(index)
-    app.get("/health", response_model=schemas.HealthResponse, tags=["server"])(health)
-    app.get("/ready", response_model=schemas.HealthResponse, tags=["server"])(ready)
-    app.get("/metrics", tags=["server"], response_class=PlainTextResponse)(prometheus)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, ClassVar, Self
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -15,7 +14,16 @@ from clearhead.hub.folder import LoadedModel
 from clearhead.models.heads import HeadKind
 from clearhead.models.model import Model
 from clearhead.tasks import metrics
-from clearhead.tasks.answer_spans import AnswerSpan, answers_of, log_sums, measured, place_answer, plain, window_spans
+from clearhead.tasks.answer_spans import (
+    AnswerSpan,
+    answers_of,
+    evaluate_answers,
+    log_sums,
+    measured,
+    place_answer,
+    plain,
+    window_spans,
+)
 from clearhead.tasks.calibration import Calibration, fit_calibration
 from clearhead.tasks.encoder_task import head_labels
 from clearhead.tasks.ranking_task import example_columns, negatives
@@ -74,11 +82,6 @@ class PassageReader(SpanTask):
         metrics=("loss", "exact", "f1"),
         split_by=("context", lambda values: ""),
     )
-
-    @classmethod
-    def collect_labels(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
-        """Return whether there are questions without an answer."""
-        return {"unanswered": any(answers_of(row) == [] for row in rows)}
 
     @classmethod
     def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, data_info: Mapping[str, Any]) -> Self:
@@ -191,35 +194,37 @@ class PassageReader(SpanTask):
 
     def evaluate(self, loaded: LoadedModel, rows: Rows) -> metrics.Evaluation:
         """Compare answers with those of the rows: exact match and F1 as in SQuAD (Rajpurkar et al. 2016)."""
-        good = _answerable(rows)
+        good = self._usable(rows)
         predicted = self.answer(loaded, [inputs for inputs, _ in good])
-        each = np.array([measured(p.text, golds) for p, (_, golds) in zip(predicted, good, strict=True)]).reshape(-1, 2)
+        return evaluate_answers([result.text for result in predicted], [targets for _, targets in good])
 
-        def measure(some: metrics.Numbers) -> dict[str, float]:
-            exact, f1 = each[some].mean(0).tolist() if len(some) else (0.0, 0.0)
-            return {"exact": 100 * exact, "f1": 100 * f1}
-
-        return metrics.Evaluation(len(each), measure)
+    def _usable(self, rows: Rows) -> list[tuple[QuestionAndPassages, list[str]]]:
+        """Return the input of each row with the texts of its answers; rows that cannot be used are left out."""
+        return [
+            (self.input_from(row.values), [row.values["context"][a:b] for a, b in answers])
+            for row in rows
+            if (answers := answers_of(row)) is not None
+        ]
 
     def finalize(self, loaded: LoadedModel, rows: Rows) -> tuple[LoadedModel, dict[str, Any]]:
         """Fit the weight of the relevance and the calibration on the validation rows."""
-        good = _answerable(rows)
+        good = self._usable(rows)
         read = [
             found
             for lo in range(0, len(good), CHUNK)
             for found in self.read(loaded.model, [inputs for inputs, _ in good[lo : lo + CHUNK]])
         ]
         golds = [targets for _, targets in good]
+        merged = {w: [merge_spans(spans, relevance, w) for spans, relevance in read] for w in WEIGHTS}
         right = {
             weight: [
                 float(bool(ranked) and bool(targets) and measured(ranked[0].text, targets)[0])
-                for (spans, relevance), targets in zip(read, golds, strict=True)
-                for ranked in [merge_spans(spans, relevance, weight)]
+                for ranked, targets in zip(merged[weight], golds, strict=True)
             ]
             for weight in WEIGHTS
         }
         weight = max(WEIGHTS, key=lambda weight: (sum(right[weight]), -abs(weight - 1.0)))
-        inputs = [features(merge_spans(spans, relevance, weight), relevance) for spans, relevance in read]
+        inputs = [features(ranked, relevance) for ranked, (_, relevance) in zip(merged[weight], read, strict=True)]
         calibration = fit_calibration(inputs, right[weight])
         return loaded, {
             "max_len": self.settings.max_len, "relevance_weight": weight, "threshold": self.threshold,
@@ -254,14 +259,3 @@ def features(ranked: Sequence[PassageSpan], relevance: Sequence[float]) -> tuple
     share = min(max(ranked[0].probability, 1e-6), 1 - 1e-6)
     second = max(ranked[1].probability, 1e-6) if len(ranked) > 1 else 1e-6
     return math.log(share / (1 - share)), math.log(share / second), relevance[ranked[0].passage]
-
-
-def _answerable(rows: Rows) -> list[tuple[QuestionAndPassages, list[str]]]:
-    """Return question and passages of each row with the texts of its answers; rows that cannot be used are left out."""
-    found: list[tuple[QuestionAndPassages, list[str]]] = []
-    for row in rows:
-        if (answers := answers_of(row)) is not None:
-            context = row.values["context"]
-            inputs = context, *negatives(row.values.get("negative", []))
-            found.append(((row.values["question"], list(inputs)), [context[a:b] for a, b in answers]))
-    return found

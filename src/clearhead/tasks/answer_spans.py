@@ -12,6 +12,7 @@ from torch import Tensor
 
 from clearhead.data import Row
 from clearhead.data.squad import nearest
+from clearhead.tasks.metrics import Evaluation, Numbers
 from clearhead.text import TokenBatch
 
 MAX_ANSWER_TOKENS = 30
@@ -110,3 +111,14 @@ def overlap(guess: str, gold: str) -> float:
         return float(a == b)
     same = sum((Counter(a) & Counter(b)).values())
     return 2 * same / (len(a) + len(b))
+
+
+def evaluate_answers(predicted: Sequence[str], target: Sequence[Sequence[str]]) -> Evaluation:
+    """Compare answers with the correct ones of each question: exact match and F1, in percent."""
+    each = np.array([measured(text, golds) for text, golds in zip(predicted, target, strict=True)]).reshape(-1, 2)
+
+    def measure(some: Numbers) -> dict[str, float]:
+        exact, f1 = each[some].mean(0).tolist() if len(some) else (0.0, 0.0)
+        return {"exact": 100 * exact, "f1": 100 * f1}
+
+    return Evaluation(len(each), measure)

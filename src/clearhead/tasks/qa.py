@@ -14,7 +14,15 @@ from clearhead.hub.folder import LoadedModel
 from clearhead.models.heads import HeadKind
 from clearhead.models.model import Model
 from clearhead.tasks import metrics
-from clearhead.tasks.answer_spans import AnswerSpan, answers_of, log_sums, measured, overlap, place_answer, window_spans
+from clearhead.tasks.answer_spans import (
+    AnswerSpan,
+    answers_of,
+    evaluate_answers,
+    log_sums,
+    overlap,
+    place_answer,
+    window_spans,
+)
 from clearhead.tasks.encoder_task import head_labels
 from clearhead.tasks.span_task import SpanTask
 from clearhead.tasks.task import Batch, Skipped, TaskConfig, TaskSpec
@@ -58,11 +66,6 @@ class QuestionAnswering(SpanTask):
         metrics=("loss", "exact", "f1"),
         split_by=("context", lambda values: ""),
     )
-
-    @classmethod
-    def collect_labels(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
-        """Return whether there are questions without an answer."""
-        return {"unanswered": any(answers_of(row) == [] for row in rows)}
 
     @classmethod
     def from_recipe(cls, tokenizer: Tokenizer, settings: TaskConfig, data_info: Mapping[str, Any]) -> Self:
@@ -153,13 +156,7 @@ class QuestionAnswering(SpanTask):
     def evaluate(self, loaded: LoadedModel, rows: Rows) -> metrics.Evaluation:
         """Compare answers with those of the rows: exact match and F1 as in SQuAD (Rajpurkar et al. 2016)."""
         predicted, target = self._predictions(loaded, rows)
-        each = np.array([measured(p.text, golds) for p, golds in zip(predicted, target, strict=True)]).reshape(-1, 2)
-
-        def measure(some: metrics.Numbers) -> dict[str, float]:
-            exact, f1 = each[some].mean(0).tolist() if len(some) else (0.0, 0.0)
-            return {"exact": 100 * exact, "f1": 100 * f1}
-
-        return metrics.Evaluation(len(predicted), measure)
+        return evaluate_answers([result.text for result in predicted], target)
 
     def _predictions(self, loaded: LoadedModel, rows: Rows) -> tuple[list[QaResult], list[list[str]]]:
         good = [(row, answers) for row in rows if (answers := answers_of(row)) is not None]

@@ -1,11 +1,14 @@
 """What tasks that find answers in a text share: windows of a question with its context, and their scores."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from clearhead.attention import Layout
+from clearhead.data import Rows
+from clearhead.tasks.answer_spans import answers_of
 from clearhead.tasks.embed_texts import batches
 from clearhead.tasks.encoder_task import BATCH_TOKENS, EncoderTask
 from clearhead.tasks.windows import WindowTokenizer
@@ -14,6 +17,11 @@ from clearhead.text import TokenBatch
 
 class SpanTask(EncoderTask):
     """A task that reads a question together with each window of its context."""
+
+    @classmethod
+    def collect_labels(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:
+        """Return whether there are questions without an answer."""
+        return {"unanswered": any(answers_of(row) == [] for row in rows)}
 
     def windows(self, questions: Sequence[str], contexts: Sequence[str]) -> TokenBatch:
         """Return the windows of each question with its context; `sources` is the number of the pair."""

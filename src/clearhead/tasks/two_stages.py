@@ -1,6 +1,7 @@
 """Retrieval in two stages: an embedding model finds documents, and a reranker sorts the best of them."""
 
 from clearhead.data import Rows
+from clearhead.data.split import spread
 from clearhead.hub.folder import LoadedModel
 from clearhead.tasks.embed import Embed
 from clearhead.tasks.metrics import Evaluation
@@ -21,10 +22,8 @@ def evaluate_two_stages(
         raise ValueError(f"the rows have {', '.join(examples[0])}: retrieval needs the columns anchor and positive")
     found = Embed.from_model(retriever).retrieval(retriever, examples)
     queries = list(found.relevant)
-    chosen = range(len(queries))
-    if max_queries is not None and max_queries < len(queries):
-        chosen = [i * len(queries) // max_queries for i in range(max_queries)]
-    scores, numbers = nearest(found.queries[list(chosen)], found.documents, depth)
+    chosen = spread(range(len(queries)), max_queries)
+    scores, numbers = nearest(found.queries[chosen], found.documents, depth)
     relevant = [found.relevant[queries[i]] for i in chosen]
     first = evaluate_ranking(numbers.tolist(), scores.tolist(), relevant)
     candidates: dict[str, list[str]] = {}
