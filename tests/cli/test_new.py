@@ -41,7 +41,7 @@ def test_in_another_place(here):
     [
         (["translat", "--data", "a.x", "a.y"], "task 'translat': there is no such name"),
         (["translate", "--data", "a.x", "no.y"], "there is no file no.y"),
-        (["translate", "--data", "a.x", "a.y", "--out", "a.x"], "a.x exists already: choose another file with --out"),
+        (["translate", "--data", "a.x", "a.y", "--out", "a.x"], "a.x exists already: choose another name with --out"),
         (["translate", "--data", "a.x", "a.y", "--out", "no/r.yaml"], "no/r.yaml"),
     ],
 )

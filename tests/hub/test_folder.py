@@ -105,7 +105,7 @@ def test_a_head_for_another_number_of_labels(folder, tmp_path):
     del values["clearhead"]
     config.write_text(json.dumps({**values, "id2label": {"0": "a", "1": "b"}}))
     (tmp_path / "three" / "clearhead.json").unlink()
-    with pytest.raises(ValueError, match="classifier.weight has shape"):
+    with pytest.raises(ValueError, match=r"classifier\.weight has shape"):
         open_folder(tmp_path / "three")  # a config that contradicts its weights is refused still
 
 

@@ -6,6 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from clearhead.cli import app
+from clearhead.hub.folder import save_folder
+from clearhead.pipeline import load
 from clearhead.search import (
     Answerer,
     Document,
@@ -19,7 +21,11 @@ from clearhead.search import (
 from clearhead.search.ask import FIRST, MORE
 from clearhead.search.evaluate_index import STAGES, evaluate_index, stage_counts
 from clearhead.search.failure_page import failure_page
+from clearhead.search.reasons import explain_passages
+from clearhead.search.translated_questions import QuestionTranslator
 from clearhead.tasks.answer import PassageReader
+from tests.conftest import MINILM
+from tests.decode.conftest import opened
 from tests.tasks.test_answer import ROOMS, THINGS, train_reader
 
 DOCUMENTS = [
@@ -103,6 +109,65 @@ def test_ask_command(uri):
     assert lines.exit_code == 0, lines.output
     assert lines.stdout.count("most relevant first") == 2
     assert "found by words 1" in lines.stdout
+
+
+def test_the_reader_ranks_what_the_search_found(uri, monkeypatch):
+    answerer = Answerer(Index.open(uri))
+    query = "where is the key of the lift"
+    before = answerer.index.search(query, 12)
+    order = {(p.source, p.start): rank for rank, p in enumerate(before)}
+    monkeypatch.setattr("clearhead.search.ask.RANKED", 6)
+    _, relevance = answerer.read(query, before[:6])
+    monkeypatch.setattr(Answerer, "read", lambda self, query, passages: ([], relevance))
+    after = answerer.search(query, 12)
+    assert {(p.source, p.start) for p in after} == set(order)
+    assert [order[p.source, p.start] for p in after[6:]] == list(range(6, 12)), "what was not read stays behind"
+    by_reader = sorted(range(6), key=lambda i: -relevance[i])
+    scores = {i: 1 / (60 + i + 1) + 1 / (60 + by_reader.index(i) + 1) for i in range(6)}
+    assert [order[p.source, p.start] for p in after[:6]] == sorted(scores, key=lambda i: (-scores[i], i))
+    run = CliRunner().invoke(app, ["search", uri, query, "--rerank", "--mode", "words"])
+    assert run.exit_code == 2 and "--mode" in run.output
+
+
+def test_reasons_are_the_parts_of_the_score(address):
+    index = Index.create(address, IndexConfig(passages=PassageConfig(max_words=12, overlap=0)))
+    index.update(DOCUMENTS)
+    query = "where is the lift in room 2"
+    found = index.search(query, 5, mode="words")
+    for result, reasons in zip(found, explain_passages(index, query, found), strict=True):
+        assert sum(score for _, score in reasons.words) == pytest.approx(result.score, rel=1e-4)
+        assert "the" not in dict(reasons.words) and reasons.tokens == ()
+    assert {"lift", "room", "2"} == set(dict(explain_passages(index, query, found[:1])[0].words))
+
+
+def test_reasons_of_vectors_are_pairs_of_tokens(tmp_path, minilm):
+    index = Index.create(str(tmp_path / "index"), IndexConfig(model=str(MINILM)))
+    index.update([Document("a.txt", "The coat stays in the cloakroom."), Document("b.txt", "Tea is served at noon.")])
+    found = index.search("where is my jacket", 1, mode="vectors")
+    reasons = explain_passages(index, "where is my jacket", found)[0]
+    assert found[0].source == "a.txt"
+    assert ("jacket", "coat") in [pair[:2] for pair in reasons.tokens]
+    assert not {"[CLS]", "[SEP]"} & {token for pair in reasons.tokens for token in pair[:2]}
+
+
+def test_attention_of_an_answer_is_a_page(uri, tmp_path):
+    page = tmp_path / "attention.html"
+    run = CliRunner().invoke(app, ["ask", uri, "where is the lift", "--attention", str(page)])
+    assert run.exit_code == 0, run.output
+    assert "lift" in page.read_text() and page.stat().st_size > 10_000
+
+
+def test_questions_are_translated_before_the_search(uri, tmp_path):
+    corpus, folder = tmp_path / "corpus.txt", tmp_path / "translator"
+    corpus.write_text("where is the lift in room two\n" * 20)
+    save_folder(opened(corpus, "marian"), folder)
+    said = load(folder).translate("wo ist der lift").text
+    run = CliRunner().invoke(app, ["ask", uri, "wo ist der lift", "--translator", str(folder), "--json"])
+    assert run.exit_code == 0, run.output
+    assert json.loads(run.stdout)["question"] == said
+    shown = CliRunner().invoke(app, ["ask", uri, "wo ist der lift", "--translator", str(folder)])
+    assert f"asked: {said}"[:20] in shown.stdout
+    assert QuestionTranslator(None)(["as it is"]) == ["as it is"]
 
 
 def test_mined_rows_have_the_answer_or_none(uri):

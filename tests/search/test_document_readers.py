@@ -1,7 +1,9 @@
 """Reading documents: the text of each format with its headings and pages, and hostile files refused by name."""
 
 import json
+import time
 import zipfile
+import zlib
 
 import pytest
 
@@ -11,8 +13,8 @@ from clearhead.search.document_readers import Document, ReadReport
 WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
 
-def pdf(pages: list[str]) -> bytes:
-    """A PDF with a line of text on each page."""
+def pdf(pages: list[str], packed: bytes | None = None) -> bytes:
+    """A PDF with a line of text on each page; with `packed`, the compressed content of all of them."""
     kids = " ".join(f"{4 + 2 * i} 0 R" for i in range(len(pages)))
     objects = ["<< /Type /Catalog /Pages 2 0 R >>", f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
                "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]  # fmt: skip
@@ -20,11 +22,13 @@ def pdf(pages: list[str]) -> bytes:
         stream = f"BT /F1 12 Tf 40 700 Td ({text}) Tj ET"
         objects.append(f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents {5 + 2 * i} 0 R "
                        "/Resources << /Font << /F1 3 0 R >> >> >>")  # fmt: skip
-        objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
+        content, filtered = (stream.encode(), "") if packed is None else (packed, " /Filter /FlateDecode")
+        head = f"<< /Length {len(content)}{filtered} >>\nstream\n"
+        objects.append(head + content.decode("latin-1") + "\nendstream")
     out, offsets = b"%PDF-1.4\n", []
     for number, content in enumerate(objects, 1):
         offsets.append(len(out))
-        out += f"{number} 0 obj\n{content}\nendobj\n".encode()
+        out += f"{number} 0 obj\n{content}\nendobj\n".encode("latin-1")
     table = "".join(f"{offset:010d} 00000 n \n" for offset in offsets)
     start = len(out)
     out += f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}".encode()
@@ -127,6 +131,41 @@ def test_word_bombs_are_refused(tmp_path):
     assert list(read_documents(tmp_path, report)) == []
     assert "unpacks to" in dict(report.skipped)["large.docx"]
     assert "entities" in dict(report.skipped)["entities.docx"]
+
+
+def test_hostile_files_are_refused_within_limits(tmp_path, monkeypatch):
+    with (tmp_path / "huge.html").open("wb") as file:
+        file.truncate(1 << 30)  # 1 GiB of zeros that take no place
+    (tmp_path / "many.pdf").write_bytes(pdf(["word " * 50] * 3))
+    (tmp_path / "cut.pdf").write_bytes(pdf(["One page"])[:200])
+    (tmp_path / "script.html").write_text(
+        "<p onclick='alert(1)'>Seen</p><script>document.write('hidden')</script><svg><script>x</script></svg>"
+        "<style>p{}</style><template>never</template><noscript>also never</noscript>" + "&lt;b&gt;" * 1000
+    )
+    monkeypatch.setattr("clearhead.search.office.PDF_CHARACTERS", 100)
+    report = ReadReport()
+    begin = time.monotonic()
+    found = {document.source: document.text for document in read_documents(tmp_path, report)}
+    assert time.monotonic() - begin < 60
+    reasons = dict(report.skipped)
+    assert "1,073,741,824 bytes" in reasons["huge.html"]
+    assert "more than 100 characters" in reasons["many.pdf"]
+    assert "cut.pdf" in reasons
+    assert found["script.html"].startswith("Seen") and "hidden" not in found["script.html"]
+    assert "never" not in found["script.html"] and "alert" not in found["script.html"]
+
+
+def test_bombs_in_a_pdf_end_the_child_alone(tmp_path, monkeypatch):
+    stream = zlib.compress(b"BT /F1 12 Tf 72 720 Td " + b"(boom) Tj " * (30 << 20) + b" ET", 9)  # 300 MB in 0.3 MB
+    (tmp_path / "bomb.pdf").write_bytes(pdf(["x"], stream))
+    (tmp_path / "good.txt").write_text("fine")
+    monkeypatch.setattr("clearhead.search.office.PDF_BYTES", 512 << 20)
+    monkeypatch.setattr("clearhead.search.office.PDF_SECONDS", 10)
+    report = ReadReport()
+    begin = time.monotonic()
+    found = [document.source for document in read_documents(tmp_path, report)]
+    assert "good.txt" in found and time.monotonic() - begin < 60
+    assert [name for name, _ in report.skipped] == ["bomb.pdf"]
 
 
 def test_a_missing_folder_says_so(tmp_path):

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from clearhead.search import Document, Index, IndexConfig, PassageConfig
+from clearhead.search import Document, Index, IndexConfig, PassageConfig, read_documents
 from clearhead.search.index import fingerprint
 from tests.real import MINILM
 
@@ -55,6 +55,20 @@ def test_an_update_touches_only_what_changed(address):
     kept = Index.open(address)
     kept.update([DOCUMENTS[1]], delete_missing=False)
     assert {r.source for r in kept.search("museum library cats")} == {d.source for d in DOCUMENTS}
+
+
+def test_one_changed_file_of_a_thousand_is_quick(tmp_path):
+    docs, uri = tmp_path / "docs", str(tmp_path / "index")
+    docs.mkdir()
+    for i in range(1000):
+        (docs / f"{i:04}.md").write_text(f"# Part {i}\n\nThe number{i} is here. " + "More of it follows. " * 20)
+    Index.create(uri, IndexConfig()).update(read_documents(docs))
+    (docs / "0500.md").write_text("A single zebra.")
+    begin = time.perf_counter()
+    report = Index.open(uri).update(read_documents(docs))
+    assert time.perf_counter() - begin < 5
+    assert (report.changed, report.unchanged) == (1, 999)
+    assert [result.source for result in Index.open(uri).search("zebra")] == ["0500.md"]
 
 
 def test_a_reader_keeps_its_version_while_another_writes(tmp_path):

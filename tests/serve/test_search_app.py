@@ -127,3 +127,12 @@ def test_no_text_in_the_log(client, caplog):
     lines = [json.dumps(getattr(r, "fields", {})) + r.getMessage() for r in caplog.records]
     assert len(lines) >= 2
     assert not any("zanzibar" in line or "room" in line for line in lines)
+
+
+def test_a_question_in_another_language_is_translated(service, client):
+    service.translate = lambda questions: ["Where is the lift?" for _ in questions]
+    asked = client.post("/ask", json={"question": "Wo ist der Aufzug?"}).json()
+    assert asked == client.post("/ask", json={"question": "Where is the lift?"}).json()
+    assert asked["question"] == "Where is the lift?"
+    found = client.post("/search", json={"query": "Aufzug", "k": 1}).json()
+    assert "lift" in found["results"][0]["text"]

@@ -121,6 +121,10 @@ def test_answers_without_a_place_stand_where_they_are_found():
     row = Row({"question": "who?", "context": "a dog, a cat", "answer": "a cat"}, "f", 1)
     assert answers_of(row) == [(7, 12)]
     assert answers_of(Row({**row.values, "answer": "a cow"}, "f", 1)) is None
+    several = {"question": "q", "context": row.values["context"], "answers": ["a cow", row.values["context"][7:12]]}
+    assert answers_of(Row(several, "f", 1)) == [(7, 12)], "a table may list several; those in the context count"
+    assert answers_of(Row({**several, "answers": []}, "f", 1)) == []
+    assert answers_of(Row({**several, "answers": ["a cow"]}, "f", 1)) is None
     assert answers_of(Row({**row.values, "answer": " "}, "f", 1)) == []
 
 

@@ -15,6 +15,7 @@ from clearhead.cli.options import (
     DtypeOption,
     JsonOption,
     LabeledFileArgument,
+    TranslatorOption,
     is_index_address,
 )
 from clearhead.cli.score_table import score_table
@@ -40,6 +41,7 @@ def eval(
         int | None, typer.Option(min=1, help="With --retriever or an index: use a sample of so many queries.")
     ] = None,
     reader: Annotated[str | None, typer.Option(help="Of an index: another reader than its own.")] = None,
+    translator: TranslatorOption = None,
     out: Annotated[
         Path | None, typer.Option(help="Of an index: write a page with the questions that fail, by stage.")
     ] = None,
@@ -59,7 +61,7 @@ def eval(
     from clearhead.cli.task_rows import parse_columns, rows_for
 
     if is_index_address(model):
-        eval_index(model, reader, file, parse_columns(column), max_queries, out, as_json)
+        eval_index(model, reader, translator, file, parse_columns(column), max_queries, out, as_json)
         return
     from rich.console import Console
     from rich.table import Table

@@ -1,7 +1,6 @@
 """`clearhead eval INDEX`: how well an index answers questions."""
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +10,19 @@ from clearhead.cli.score_table import score_table
 
 
 def eval_index(
-    address: str, reader: str | None, file: Path, columns: dict[str, str], max_queries: int | None, out: Path | None,
-    as_json: bool,
+    address: str, reader: str | None, translator: str | None, file: Path, columns: dict[str, str],
+    max_queries: int | None, out: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Ask the questions of a file, and print the metrics and the stages at which questions fail."""
     from rich.console import Console
 
+    from clearhead.cli.progress import show_progress
     from clearhead.cli.task_rows import question_rows, question_values
     from clearhead.data.split import spread
     from clearhead.search import Answerer, Index
     from clearhead.search.evaluate_index import STAGES, evaluate_index, stage_counts
     from clearhead.search.failure_page import failure_page
+    from clearhead.search.translated_questions import QuestionTranslator
 
     index = Index.open(address)
     answerer = Answerer(index, reader) if reader or index.config.reader else None
@@ -30,15 +31,12 @@ def eval_index(
     if not questions:
         raise ValueError(f"{file} has no question. {rows.report()}".strip())
     questions = spread(questions, max_queries)
-    count = len(questions)
-    begin = time.perf_counter()
-
-    def show(done: int) -> None:
-        if done % 100 == 0:
-            rate = done / (time.perf_counter() - begin)
-            typer.echo(f"{done:,} of {count:,} questions, {rate:.1f}/s, {(count - done) / rate:.0f} s left", err=True)
-
-    evaluation, outcomes = evaluate_index(index, answerer, questions, show)
+    translated = QuestionTranslator(translator)([row["question"] for row in questions])
+    questions = [{**row, "question": text} for row, text in zip(questions, translated, strict=True)]
+    with show_progress() as on_progress:
+        evaluation, outcomes = evaluate_index(
+            index, answerer, questions, lambda done: on_progress("questions", done, len(questions))
+        )
     stages = stage_counts(outcomes)
     if out is not None:
         from clearhead.files import write_atomic

@@ -4,7 +4,7 @@ import json
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -27,6 +27,8 @@ def index(
     max_words: Annotated[int, typer.Option(min=8, help="Words of a passage, at most.")] = 120,
     overlap: Annotated[int, typer.Option(min=0, help="Sentences that a passage repeats of the one before it.")] = 1,
     language: Annotated[str, typer.Option(help="Language of the documents: sentence ends and word stems.")] = "en",
+    on: Annotated[Literal["local", "slurm", "ray"], typer.Option(help="Where workers run.")] = "local",
+    workers: Annotated[int, typer.Option(min=1, help="Workers that read and embed documents.")] = 1,
     as_json: JsonOption = False,
 ) -> None:
     """Index documents for search.
@@ -55,7 +57,15 @@ def index(
         documents = so_far.added + so_far.changed
         typer.echo(f"{documents:,} documents, {so_far.passages:,} passages, {rate:,.0f} passages/s", err=True)
 
-    report = made.update(read_documents(documents, skipped), log=show)
+    if on == "local" and workers == 1:
+        report = made.update(read_documents(documents, skipped), log=show)
+    else:
+        from clearhead.cli.progress import show_progress
+        from clearhead.search.parallel_update import update_in_parallel
+
+        with show_progress() as on_progress:
+            report = update_in_parallel(out, documents, skipped, on=on, workers=workers, on_progress=on_progress)
+        made.refresh()
     for name, reason in skipped.skipped:
         typer.echo(f"skipped {name}: {reason}", err=True)
     if as_json:

@@ -52,6 +52,7 @@ COMMANDS = {
         "index": "Index documents for search.",
         "search": "Find the passages of an index that fit a query.",
         "ask": "Answer a question from the documents of an index.",
+        "calibrate": "Fit an index to questions with known answers.",
     },
     "Tools": {
         "export": "Export a model to ONNX, int8 or CTranslate2.",

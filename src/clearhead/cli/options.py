@@ -33,6 +33,10 @@ SetOption = Annotated[
 ]
 DtypeOption = Annotated[str, typer.Option(help="float32, bfloat16 or auto (bfloat16 if this machine computes in it).")]
 DeviceOption = Annotated[str, typer.Option(help="PyTorch device: cpu, cuda, cuda:1, mps or auto (GPU if available).")]
+TranslatorOption = Annotated[
+    str | None,
+    typer.Option(help="Model that translates what is asked into the language of the documents.", show_default=False),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 JsonLinesOption = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 TopKOption = Annotated[int | None, typer.Option(min=0, help="Sample from the k most likely tokens; 0: from all.")]

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from clearhead.cli.command import report_errors
-from clearhead.cli.options import JsonOption
+from clearhead.cli.options import JsonOption, TranslatorOption
 
 
 @report_errors
@@ -18,6 +18,11 @@ def search(
     mode: Annotated[
         str, typer.Option(help="words (BM25), vectors, hybrid (both), or auto: hybrid if there are vectors.")
     ] = "auto",
+    rerank: Annotated[
+        bool, typer.Option("--rerank", help="Let the reader of the index rank the best passages again.")
+    ] = False,
+    reader: Annotated[str | None, typer.Option(help="With --rerank: another reader than that of the index.")] = None,
+    translator: TranslatorOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Find the passages of an index that fit a query.
@@ -27,9 +32,13 @@ def search(
     from rich.console import Console
     from rich.text import Text
 
-    from clearhead.search import Index
+    from clearhead.search import Answerer, Index
+    from clearhead.search.translated_questions import QuestionTranslator
 
-    found = Index.open(index).search(query, top, mode=mode)
+    opened, asked = Index.open(index), QuestionTranslator(translator)([query])[0]
+    if rerank and mode != "auto":
+        raise ValueError("--rerank starts from the search of the index: remove --mode")
+    found = Answerer(opened, reader).search(asked, top) if rerank else opened.search(asked, top, mode=mode)
     if as_json:
         typer.echo(json.dumps([asdict(result) for result in found], ensure_ascii=False))
         return

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from clearhead.cli.command import report_errors
-from clearhead.cli.options import DeviceOption, DtypeOption, is_index_address
+from clearhead.cli.options import DeviceOption, DtypeOption, TranslatorOption, is_index_address
 
 KEYS_VARIABLE = "CLEARHEAD_KEYS"
 
@@ -47,6 +47,7 @@ def serve(
     feedback: Annotated[
         Path | None, typer.Option(help="Index: JSONL file to which feedback of the page is appended, to train on.")
     ] = None,
+    translator: TranslatorOption = None,
     dtype: DtypeOption = "auto",
     device: DeviceOption = "auto",
     on: Annotated[str, typer.Option(help="local: one process. ray: replicas on Ray Serve.")] = "local",
@@ -108,7 +109,7 @@ def serve(
 
         index = Index.open(indexes[0])
         answerer = Answerer(index, reader) if reader or index.config.reader else None
-        app = make_search_app(SearchService(index, answerer, feedback), security=security)
+        app = make_search_app(SearchService(index, answerer, feedback, translator), security=security)
         server = Server(app, host, port)
         tasks = ["search"] if answerer is None else ["search", "ask"]
         _print_address(server.address, [{"name": indexes[0], "tasks": tasks}], as_json=as_json)

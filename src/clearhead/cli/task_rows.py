@@ -74,6 +74,8 @@ def pair_rows(file: Path, columns: dict[str, str]) -> Rows:
 def question_rows(file: Path, columns: dict[str, str]) -> Rows:
     """Return the questions of a file with their answers, and the context if the file has it."""
     found = columns or {name: name for name in ("question", "answers", "answer", "context") if name in columns_of(file)}
+    if "answers" in found:
+        found = {name: column for name, column in found.items() if name != "answer"}
     if "question" not in found or not {"answer", "answers"} & set(found):
         raise ValueError(f"{file} has no questions: name them with --column question=NAME --column answer=NAME")
     return read_rows(file, found)
@@ -81,7 +83,8 @@ def question_rows(file: Path, columns: dict[str, str]) -> Rows:
 
 def question_values(values: dict[str, Any]) -> dict[str, Any]:
     """Return a row of `question_rows` with the texts of its answers."""
-    answers = [a["text"] for a in values["answers"]] if "answers" in values else [values["answer"]]
+    answers = values["answers"] if "answers" in values else [values["answer"]]
+    answers = [answers] if isinstance(answers, str) else [a["text"] if isinstance(a, dict) else a for a in answers]
     return {"question": values["question"], "answers": answers, "context": values.get("context")}
 
 

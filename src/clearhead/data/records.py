@@ -11,7 +11,7 @@ from clearhead.data.lines import MAX_LINE_BYTES, NOT_UTF8, TOO_LONG, check_text,
 from clearhead.data.rows import RowError
 
 KEY_SAMPLE_RECORDS = 100  # JSONL records whose keys name the columns
-LIST_COLUMNS = ("negative",)  # of ours, whose values may be lists of texts
+LIST_COLUMNS = ("negative", "answers")  # of ours, whose values may be lists of texts; answers may be empty
 PARQUET_BATCH_ROWS = 256  # rows in memory at a time
 
 
@@ -58,7 +58,7 @@ def _texts(record: Mapping[str, Any], wanted: Mapping[str, str]) -> dict[str, An
             items = [_texts({theirs: item}, {ours: theirs}) for item in value if not isinstance(item, list)]
             if error := next((item for item in items if isinstance(item, RowError)), None):
                 return error
-            if not items or len(items) < len(value):
+            if (not items and ours != "answers") or len(items) < len(value):
                 return RowError(f"{theirs!r} must be a list of texts, not empty and not nested")
             texts[ours] = [item[ours] for item in items if not isinstance(item, RowError)]
             continue

@@ -1,16 +1,19 @@
 """Answers from an index: passages are searched, and a reader ranks them and finds the answer in one pass."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from clearhead.hub.folder import LoadedModel
 from clearhead.pipeline import load
-from clearhead.search.index import Index, SearchResult, show_place
-from clearhead.tasks.answer import PassageReader, PassageSpan
+from clearhead.search.index import Index, SearchResult, fuse, show_place
+from clearhead.tasks.answer import PassageReader, PassageSpan, Read
 from clearhead.text.sentences import split_sentences
 
 FIRST = 4  # passages that are read at once
 MORE = 8  # passages that are read as well where the first ones leave a doubt
 SURE = 0.8  # a probability that is no doubt
+RANKED = 20  # passages of a search that the reader ranks again
 
 
 @dataclass(frozen=True)
@@ -63,21 +66,34 @@ class Answerer:
                 "this index has no reader: give a model of the task answer with --reader; "
                 "`clearhead new answer --data FILE` starts one"
             )
-        self.index, self._loaded = index, load(name).loaded
-        self._reader = PassageReader.from_model(self._loaded)
+        self.index, self.loaded = index, load(name).loaded
+        self._trained = PassageReader.from_model(self.loaded)
+        self.fingerprint = _fingerprint(self.loaded)
         self._language = index.config.passages.language
+
+    @property
+    def _reader(self) -> PassageReader:
+        """The reader as it was calibrated on this index, or else in its training."""
+        fitted = None if self.index.calibration is None else self.index.calibration.of(self.fingerprint)
+        if fitted is None:
+            return self._trained
+        return replace(
+            self._trained, relevance_weight=fitted.relevance_weight, calibration=fitted.calibration,
+            threshold=fitted.threshold,
+        )  # fmt: skip
 
     def ask(self, question: str, *, nbest: int = 3) -> AskResult:
         """Answer a question: four passages are read, and eight more if they leave a doubt."""
         if not question.strip():
             raise ValueError("the question is empty: write one")
-        passages = self.index.search(question, FIRST + MORE)
-        spans, relevance = self._read(question, passages[:FIRST], 0)
-        result = self._reader.result(spans, relevance, nbest)
+        passages, reader = self.index.search(question, FIRST + MORE), self._reader
+        spans, relevance = self.read(question, passages[:FIRST])
+        result = reader.result(spans, relevance, nbest)
         if result.probability < SURE and len(passages) > FIRST:
-            more, further = self._read(question, passages[FIRST:], FIRST)
-            spans, relevance = spans + more, relevance + further
-            result = self._reader.result(spans, relevance, nbest)
+            more, further = self.read(question, passages[FIRST:])
+            spans += [replace(span, passage=span.passage + FIRST) for span in more]
+            relevance += further
+            result = reader.result(spans, relevance, nbest)
         candidates = [self._place(span, passages[span.passage]) for span in result.spans[:nbest]]
         if candidates:
             candidates[0] = replace(candidates[0], probability=result.probability)
@@ -87,14 +103,19 @@ class Answerer:
         answer = candidates[0] if result.best is not None else None
         return AskResult(question, answer, result.probability, tuple(candidates), tuple(read))
 
-    def _read(
-        self, question: str, passages: Sequence[SearchResult], first: int
-    ) -> tuple[list[PassageSpan], list[float]]:
-        """Return the candidates in these passages, numbered from `first`, and the relevance of each."""
+    def search(self, query: str, k: int = 10) -> list[SearchResult]:
+        """Return the k passages that fit a query best: the first of the search, ranked again by search and reader."""
+        passages = self.index.search(query, max(k, RANKED))
+        _, relevance = self.read(query, passages[:RANKED])
+        by_reader = sorted(range(len(relevance)), key=lambda i: -relevance[i])
+        fused = fuse({("", i): i + 1 for i in by_reader}, {("", i): rank for rank, i in enumerate(by_reader, 1)}, 0.5)
+        ranked = [replace(passages[i], score=score) for (_, i), score in fused]
+        return [*ranked, *(replace(passage, score=0.0) for passage in passages[RANKED:])][:k]
+
+    def read(self, question: str, passages: Sequence[SearchResult]) -> Read:
+        """Return the candidates in these passages, scored without the relevance, and the relevance of each passage."""
         texts = [passage.text for passage in passages]
-        spans, relevance = next(self._reader.read(self._loaded.model, [(question, texts)]))
-        moved = [PassageSpan(s.text, s.start, s.end, s.score, passage=s.passage + first) for s in spans]
-        return moved, relevance
+        return next(self._trained.read(self.loaded.model, [(question, texts)]))
 
     def _place(self, span: PassageSpan, passage: SearchResult) -> FoundAnswer:
         lo, hi = _sentence(passage.text, span.start, span.end, self._language)
@@ -102,6 +123,16 @@ class Answerer:
             span.text, span.probability, passage.source, passage.start + span.start, passage.start + span.end,
             passage.page, passage.heading, (passage.start + lo, passage.start + hi), passage,
         )  # fmt: skip
+
+
+def _fingerprint(loaded: LoadedModel) -> str:
+    """Return a hash that tells readers apart: of the last layer, which no two trainings end with alike."""
+    assert loaded.model.head is not None
+    digest = hashlib.sha256()
+    for name, parameter in sorted(loaded.model.head.named_parameters()):
+        digest.update(name.encode())
+        digest.update(parameter.detach().float().cpu().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def _sentence(text: str, start: int, end: int, language: str) -> tuple[int, int]:

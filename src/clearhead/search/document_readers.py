@@ -5,7 +5,7 @@ import hashlib
 import io
 import json
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -53,23 +53,32 @@ class ReadReport:
 
 def read_documents(root: str | Path, report: ReadReport | None = None) -> Iterator[Document]:
     """Yield the documents of a file or a folder, in the order of their paths; what cannot be read is reported."""
-    root = Path(root)
+    base, files = document_files(Path(root))
+    yield from read_files(base, files, ReadReport() if report is None else report)
+
+
+def document_files(root: Path) -> tuple[Path, list[Path]]:
+    """Return the folder that names of documents start from, and the files below `root` that can be read, in order."""
     if not root.exists():
         raise ValueError(f"there is no file or folder {str(root)!r}: give the documents to index")
-    report = ReadReport() if report is None else report
-    base = root if root.is_dir() else root.parent
-    files = sorted(p for p in root.rglob("*") if p.is_file()) if root.is_dir() else [root]
+    if not root.is_dir():
+        if root.suffix.lower() not in READERS:
+            raise ValueError(f"{root}: no reader for {root.suffix or 'a name without an ending'}: {', '.join(READERS)}")
+        return root.parent, [root]
+    files = sorted(path for path in root.rglob("*") if path.is_file() and path.suffix.lower() in READERS)
+    return root, [path for path in files if not any(part.startswith(".") for part in path.relative_to(root).parts)]
+
+
+def read_files(base: Path, files: Iterable[Path], report: ReadReport) -> Iterator[Document]:
+    """Yield the documents of these files below `base`; what cannot be read is reported."""
     for path in files:
         name = path.relative_to(base).as_posix()
-        read = READERS.get(path.suffix.lower())
-        if read is None or any(part.startswith(".") for part in path.relative_to(base).parts):
-            continue
         try:
             if path.is_symlink() and not path.resolve().is_relative_to(base.resolve()):
                 raise ValueError("a link to a file outside the folder")
             if path.stat().st_size > MAX_BYTES:
                 raise ValueError(f"{path.stat().st_size:,} bytes: at most {MAX_BYTES:,} are read")
-            for document in read(path, name):
+            for document in READERS[path.suffix.lower()](path, name):
                 if len(document.text) > MAX_CHARACTERS:
                     raise ValueError(f"{len(document.text):,} characters: at most {MAX_CHARACTERS:,} are read")
                 if document.text.strip():

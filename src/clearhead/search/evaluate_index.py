@@ -45,7 +45,7 @@ def evaluate_index(
     index: Index,
     answerer: Answerer | None,
     questions: Sequence[Mapping[str, Any]],
-    log: Callable[[int], None] = lambda done: None,
+    log: Callable[[int], object] = lambda done: None,
 ) -> tuple[Evaluation, list[QuestionOutcome]]:
     """Ask all questions, and return the metrics with the outcome of each; without a reader, measure retrieval alone.
 
@@ -111,6 +111,7 @@ def _measure(outcomes: Sequence[QuestionOutcome], with_answers: bool) -> Callabl
             scores |= {
                 "exact": 100 * float(exact[some].mean()), "f1": 100 * float(f1[some].mean()),
                 "answered": 100 * float(given[some].mean()), "auroc": 100 * _auroc(p[some], right[some]),
+                "answerability_auroc": 100 * _auroc(p[some], asked[some]),
                 "ece": calibration_error(p[some], right[some]),
                 "precision_50": 100 * _precision(p[some], right[some], 0.5),
                 "p50_ms": 1e3 * float(np.quantile(seconds[some], 0.5)),

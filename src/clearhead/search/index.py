@@ -2,19 +2,22 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from clearhead.pipeline import Pipeline, load
 from clearhead.search.document_readers import Document
+from clearhead.search.index_calibration import IndexCalibration
 from clearhead.search.passage_table import PassageTable, create_table, open_table
 from clearhead.search.passages import LANGUAGES, Passage, PassageConfig, split_passages
 
 COMMIT_PASSAGES = 2048  # passages of a commit: what a killed run loses at most
-RRF = 60  # reciprocal rank fusion adds 1 / (RRF + rank) of each ranking (Cormack et al. 2009)
+RRF = 60  # of reciprocal rank fusion, which adds 1 / (RRF + rank) of each ranking
+
+Id = TypeVar("Id", str, tuple[str, int])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +65,7 @@ class Index:
 
     def __init__(self, table: PassageTable, pipeline: Pipeline | None, config: IndexConfig) -> None:
         self._table, self._pipeline, self.config = table, pipeline, config
+        self._read_calibration()
 
     @staticmethod
     def open(uri: str, *, model: str | None = None) -> "Index":
@@ -103,9 +107,24 @@ class Index:
     def version(self) -> int:
         return self._table.version
 
+    @property
+    def has_vectors(self) -> bool:
+        return self._pipeline is not None
+
     def refresh(self) -> None:
         """Search the last version from now on: another process may have updated the index."""
         self._table.refresh()
+        self._read_calibration()
+
+    def keep_calibration(self, calibration: IndexCalibration) -> None:
+        """Keep what was fitted with the index, and use it from now on."""
+        self._table.set_info({**self._table.info, "calibration": calibration.to_dict()})
+        self._read_calibration()
+
+    def _read_calibration(self) -> None:
+        kept = self._table.info.get("calibration")
+        self.calibration = None if kept is None else IndexCalibration.from_dict(kept)
+        self.vector_weight = 0.5 if self.calibration is None else self.calibration.vector_weight
 
     def passages(self, source: str) -> list[Passage]:
         """Return the passages of a document, in order; none where the index does not have it."""
@@ -131,33 +150,18 @@ class Index:
         Every commit holds whole documents, and a run that was killed continues where it stopped. The search answers
         from the last commit meanwhile.
         """
-        known = self._table.documents()
-        seen: set[str] = set()
-        report, waiting, count = UpdateReport(), list[tuple[Document, list[Passage]]](), 0
-        for document in documents:
-            if document.source in seen:
-                raise ValueError(f"two documents are {document.source!r}: give each its own id")
-            seen.add(document.source)
-            if known.get(document.source) == document.sha256:
-                report.unchanged += 1
-                continue
-            report.changed += document.source in known
-            report.added += document.source not in known
-            found = list(split_passages(document, self.config.passages))
-            waiting.append((document, found))
-            count += len(found)
-            if count >= COMMIT_PASSAGES:
-                self._commit(waiting, report)
-                waiting, count = [], 0
-                log(report)
-        if waiting:
-            self._commit(waiting, report)
+        known, seen, report = self._table.documents(), dict[str, str](), UpdateReport()
+        for batch in self.changed(documents, known, seen, report):
+            rows, vectors = self.encode(batch)
+            self._table.replace([document.source for document, _ in batch], rows, vectors)
+            report.passages += len(rows)
+            log(report)
         missing = [source for source in known if source not in seen] if delete_missing else []
         if missing:
             self._table.replace(missing, [], None if self._pipeline is None else np.zeros((0, self._width)))
             report.deleted = len(missing)
         if report.added or report.changed or report.deleted:
-            self._table.build_indexes(LANGUAGES[self.config.passages.language])
+            self.build_indexes()
         log(report)
         return report
 
@@ -166,13 +170,42 @@ class Index:
         assert self._pipeline is not None
         return self._pipeline.loaded.config.output_width
 
-    def _commit(self, documents: list[tuple[Document, list[Passage]]], report: UpdateReport) -> None:
+    def changed(
+        self, documents: Iterable[Document], known: Mapping[str, str], seen: dict[str, str], report: UpdateReport
+    ) -> Iterator[list[tuple[Document, list[Passage]]]]:
+        """Yield new and changed documents with their passages, as many as belong in a commit.
+
+        `known` has the hashes of the indexed documents; `seen` gets those of all documents, and `report` counts them.
+        """
+        waiting, count = list[tuple[Document, list[Passage]]](), 0
+        for document in documents:
+            if document.source in seen:
+                raise ValueError(f"two documents are {document.source!r}: give each its own id")
+            seen[document.source] = document.sha256
+            if known.get(document.source) == document.sha256:
+                report.unchanged += 1
+                continue
+            report.changed += document.source in known
+            report.added += document.source not in known
+            passages = list(split_passages(document, self.config.passages))
+            waiting.append((document, passages))
+            count += len(passages)
+            if count >= COMMIT_PASSAGES:
+                yield waiting
+                waiting, count = [], 0
+        if waiting:
+            yield waiting
+
+    def encode(
+        self, documents: Iterable[tuple[Document, Sequence[Passage]]]
+    ) -> tuple[list[dict[str, Any]], np.ndarray | None]:
+        """Return the passages of documents as rows of the table, with their vectors if the index has such."""
         rows = [_row(document, passage) for document, found in documents for passage in found]
-        vectors = None
-        if self._pipeline is not None:
-            vectors = self._encode([row["words"] for row in rows], "document")
-        self._table.replace([document.source for document, _ in documents], rows, vectors)
-        report.passages += len(rows)
+        return rows, None if self._pipeline is None else self._encode([row["words"] for row in rows], "document")
+
+    def build_indexes(self) -> None:
+        """Make the search fast after an update."""
+        self._table.build_indexes(LANGUAGES[self.config.passages.language])
 
     def _encode(self, texts: list[str], prompt: str) -> np.ndarray:
         assert self._pipeline is not None
@@ -192,13 +225,26 @@ class Index:
         with self._table.snapshot():
             return self._search(query, vector, k, mode, max(k, depth))
 
+    def word_scores(self, word: str, depth: int) -> dict[tuple[str, int], float]:
+        """Return the BM25 scores of the best passages for a word, by document and offset."""
+        return {_place(id): score for id, score in self._table.search_text(word, depth)}
+
+    def similar_tokens(self, query: str, text: str, count: int) -> list[tuple[str, str, float]]:
+        """Return the pairs of tokens that add most to the cosine of a query and a text; none without vectors."""
+        if self._pipeline is None or self._pipeline.sentence.pool != "mean":
+            return []
+        tokenizer, explanation = self._pipeline.tokenizer, self._pipeline.explain(query, text)
+        words = set(tokenizer.tokens(tokenizer([query, text], special=False).ids))
+        pairs = explanation.top(len(explanation.first) * len(explanation.second))
+        return [pair for pair in pairs if pair[0] in words and pair[1] in words][:count]  # no special tokens
+
     def _search(self, query: str, vector: np.ndarray | None, k: int, mode: str, depth: int) -> list[SearchResult]:
         by_text = self._table.search_text(query, depth) if mode != "vectors" else []
         by_vector = [] if vector is None else self._table.search_vectors(vector, depth)
-        scores = dict(by_text if mode == "words" else by_vector)
         places = [{id: rank for rank, (id, _) in enumerate(found, 1)} for found in (by_text, by_vector)]
+        scores = dict(by_text if mode == "words" else by_vector)
         if mode == "hybrid":
-            scores = {id: sum(1 / (RRF + p[id]) for p in places if id in p) for p in places for id in p}
+            scores = dict(fuse(places[0], places[1], self.vector_weight))
         best = sorted(scores, key=lambda id: (-scores[id], id))[:k]
         rows = self._table.rows(best)
         return [
@@ -208,6 +254,19 @@ class Index:
             )
             for id in best
         ]  # fmt: skip
+
+
+def fuse(by_text: Mapping[Id, int], by_vector: Mapping[Id, int], vector_weight: float) -> list[tuple[Id, float]]:
+    """Return the ids of two rankings with their scores, best first, from the rank of each id in each ranking.
+
+    Reciprocal rank fusion (Cormack et al. 2009), here with weights: 0.5 treats both rankings alike.
+    """
+    weighted = (by_text, 2 * (1 - vector_weight)), (by_vector, 2 * vector_weight)
+    scores: dict[Id, float] = {}
+    for ranking, weight in weighted:
+        for id, rank in ranking.items() if weight else ():
+            scores[id] = scores.get(id, 0.0) + weight / (RRF + rank)
+    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
 
 
 def show_place(source: str, start: int, page: int | None) -> str:
@@ -224,6 +283,12 @@ def fingerprint(pipeline: Pipeline) -> str:
     sentence = pipeline.sentence
     digest.update(repr((sentence.pool, sorted(sentence.prompts.items()), pipeline.max_len)).encode())
     return digest.hexdigest()
+
+
+def _place(id: str) -> tuple[str, int]:
+    """Return document and offset of a passage from its id."""
+    source, _, start = id.rpartition("\n")
+    return source, int(start)
 
 
 def _row(document: Document, passage: Passage) -> dict[str, Any]:

@@ -49,6 +49,11 @@ class LanceTable:
             raise ValueError(f"{self._dataset.uri} is a Lance table, but no index of clearhead")
         return json.loads(metadata[KEY])
 
+    def set_info(self, info: dict[str, Any]) -> None:
+        """Replace the metadata of the index in one commit."""
+        self._dataset.update_schema_metadata({KEY.decode(): json.dumps(info)})
+        self._dataset = _lance().dataset(self._dataset.uri)
+
     @property
     def version(self) -> int:
         return self._dataset.version
@@ -65,6 +70,38 @@ class LanceTable:
 
     def replace(self, sources: Sequence[str], rows: Sequence[dict[str, Any]], vectors: np.ndarray | None) -> None:
         """Replace all passages of these documents by the rows, in one commit: readers see all of it or nothing."""
+        table = self._rows(rows, vectors)
+        merge = self._dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+        merge.when_not_matched_by_source_delete(_is_of(sources)).execute(table)
+        self._dataset = _lance().dataset(self._dataset.uri)
+
+    def write_fragments(self, rows: Sequence[dict[str, Any]], vectors: np.ndarray | None) -> list[str]:
+        """Write passages that no reader sees before `commit_fragments`; return what it needs to know of them."""
+        from lance.fragment import write_fragments
+
+        if not rows:
+            return []
+        written = write_fragments(self._rows(rows, vectors), self._dataset.uri, mode="append")
+        return [json.dumps(fragment.to_json()) for fragment in written]
+
+    def commit_fragments(self, removed: Sequence[str], fragments: Sequence[str]) -> None:
+        """Delete the passages of the documents `removed` and add written fragments, in one commit."""
+        lance = _lance()
+        operation = lance.LanceOperation.Update(
+            new_fragments=[lance.FragmentMetadata.from_json(fragment) for fragment in fragments]
+        )
+        if removed:
+            for fragment in self._dataset.get_fragments():
+                before = fragment.metadata
+                after = fragment.delete(_is_of(removed))
+                if after is None:
+                    operation.removed_fragment_ids.append(fragment.fragment_id)
+                elif after.num_deletions != before.num_deletions:
+                    operation.updated_fragments.append(after)
+        uri, version = self._dataset.uri, self._dataset.version
+        self._dataset = lance.LanceDataset.commit(uri, operation, read_version=version, max_retries=0)
+
+    def _rows(self, rows: Sequence[dict[str, Any]], vectors: np.ndarray | None) -> Any:
         import pyarrow as pa
 
         schema = self._dataset.schema
@@ -74,11 +111,7 @@ class LanceTable:
             width = schema.field("vector").type.list_size
             values = pa.array(np.ascontiguousarray(vectors, dtype="f4").reshape(-1))
             columns.append(pa.FixedSizeListArray.from_arrays(values, width))
-        table = pa.table(columns, schema=schema)
-        listed = ", ".join("'" + source.replace("'", "''") + "'" for source in sources)
-        merge = self._dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-        merge.when_not_matched_by_source_delete(f"source IN ({listed})").execute(table)
-        self._dataset = _lance().dataset(self._dataset.uri)
+        return pa.table(columns, schema=schema)
 
     def build_indexes(self, language: str) -> None:
         """Index the words, and the vectors of a large table; rows added later are found without it, but slower."""
@@ -144,6 +177,11 @@ class LanceTable:
         return {
             row["id"]: row for row in self._dataset.to_table(columns=columns, filter=f"id IN ({listed})").to_pylist()
         }
+
+
+def _is_of(sources: Sequence[str]) -> str:
+    """Return the condition that a passage belongs to one of these documents."""
+    return "source IN (" + ", ".join("'" + source.replace("'", "''") + "'" for source in sources) + ")"
 
 
 def _lance() -> Any:

@@ -1,13 +1,16 @@
 """Training rows of a reader: for each question a passage with its answer and retrieved passages without it."""
 
+import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from clearhead.search.index import Index
 from clearhead.tasks.answer_spans import plain
 from clearhead.text.sentences import split_sentences
+
+_BLANK_LINE = re.compile(r"\n\s*\n")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +31,7 @@ class PassageMiningConfig:
 
 
 def mine_passages(
-    index: Index, questions: Sequence[Mapping[str, Any]], config: PassageMiningConfig
+    index: Index, questions: Iterable[Mapping[str, Any]], config: PassageMiningConfig
 ) -> Iterator[dict[str, Any]]:
     """Yield question, context, answer and negatives of each question; one without negatives is left out.
 
@@ -50,7 +53,7 @@ def mine_passages(
         right = [result.text for result, has_it in zip(found, has, strict=True) if has_it]
         if context is not None:
             right = [text for text in right if text in context or context in text] or [context]
-        answered = _answer(right, row["answers"])
+        answered = passage_with_answer(right, row["answers"])
         if wrong and answered is not None:
             yield {"question": row["question"], "context": answered[0], "answer": answered[1],
                    "negative": wrong[: config.num_negatives]}  # fmt: skip
@@ -66,7 +69,8 @@ def pseudo_pairs(index: Index, *, keep: float = 0.1) -> Iterator[dict[str, str]]
     for passage in index.all_passages():
         if passage.heading and passage.heading not in passage.text:
             yield {"anchor": passage.heading, "positive": passage.text}
-        sentences = split_sentences(passage.text, language)
+        blocks = [block for block in _BLANK_LINE.split(passage.text) if plain(block) != plain(passage.heading)]
+        sentences = [sentence for block in blocks for sentence in split_sentences(block, language)]
         if len(sentences) < 2:
             continue
         chance = zlib.crc32(f"{passage.source}\n{passage.start}".encode("utf-8", "surrogatepass"))
@@ -82,11 +86,11 @@ def has_answer(passage: str, answers: Sequence[str]) -> bool:
     return any(f" {wanted} " in text for answer in answers if (wanted := plain(answer)))
 
 
+def passage_with_answer(passages: Sequence[str], answers: Sequence[str]) -> tuple[str, str] | None:
+    """Return the first passage that has an answer as it is written, and the answer."""
+    return next(((passage, text) for passage in passages for text in answers if text and text in passage), None)
+
+
 def _is_chosen(number: int, share: float) -> bool:
     """Return whether a number is one of `share` of all numbers, spread evenly."""
     return int((number + 1) * share) > int(number * share)
-
-
-def _answer(passages: Sequence[str], answers: Sequence[str]) -> tuple[str, str] | None:
-    """Return the first passage that has an answer as it is written, and the answer."""
-    return next(((passage, text) for passage in passages for text in answers if text and text in passage), None)

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 PDF_SECONDS = 120
 PDF_BYTES = 2 << 30  # of memory
+PDF_CHARACTERS = 64 << 20
 MAX_DOCX_XML = 128 << 20
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 
@@ -18,9 +19,12 @@ resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]),) * 2)
 resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[3]),) * 2)
 import pypdfium2
 document = pypdfium2.PdfDocument(sys.argv[1])
-pages = []
+pages, left = [], int(sys.argv[4])
 for page in document:
     text = page.get_textpage().get_text_bounded()
+    left -= len(text)
+    if left < 0:
+        sys.exit(f"more than {sys.argv[4]} characters")
     pages.append(text.replace("\\r\\n", "\\n").replace("\\r", "\\n").replace("\\x02", ""))
 json.dump(pages, sys.stdout)
 """
@@ -28,7 +32,8 @@ json.dump(pages, sys.stdout)
 
 def pdf_pages(path: Path) -> list[str]:
     """Return the text of each page. A hostile file can only end the child process."""
-    command = [sys.executable, "-c", _READ_PDF, str(path), str(PDF_BYTES), str(PDF_SECONDS)]
+    limits = (str(limit) for limit in (PDF_BYTES, PDF_SECONDS, PDF_CHARACTERS))
+    command = [sys.executable, "-c", _READ_PDF, str(path), *limits]
     try:
         done = subprocess.run(command, capture_output=True, timeout=2 * PDF_SECONDS)
     except subprocess.TimeoutExpired:

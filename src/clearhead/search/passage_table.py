@@ -15,7 +15,11 @@ class PassageTable(Protocol):
 
     @property
     def info(self) -> dict[str, Any]:
-        """What the index was made with."""
+        """What the index was made with, and what was fitted to it."""
+        ...
+
+    def set_info(self, info: dict[str, Any]) -> None:
+        """Replace the metadata of the index in one commit."""
         ...
 
     @property

@@ -87,6 +87,13 @@ class PostgresTable:
         """What the index was made with."""
         return self._one("SELECT info FROM clearhead_indexes WHERE name = %s", self._name)
 
+    def set_info(self, info: dict[str, Any]) -> None:
+        """Replace the metadata of the index in one transaction."""
+        self._connection.execute(
+            "UPDATE clearhead_indexes SET info = %s, version = version + 1 WHERE name = %s",
+            (json.dumps(info), self._name),
+        )
+
     @property
     def version(self) -> int:
         return self._one("SELECT version FROM clearhead_indexes WHERE name = %s", self._name)

@@ -14,6 +14,7 @@ from fastapi import FastAPI, Request
 from starlette.responses import Response
 
 from clearhead.search import Answerer, Index
+from clearhead.search.translated_questions import QuestionTranslator
 from clearhead.serve import page
 from clearhead.serve import search_schemas as bodies
 from clearhead.serve.app import add_status_routes, new_app
@@ -31,8 +32,11 @@ T = TypeVar("T")
 class SearchService:
     """An index with its reader. One thread does the work: a question uses all cores."""
 
-    def __init__(self, index: Index, answerer: Answerer | None, feedback: Path | None) -> None:
+    def __init__(
+        self, index: Index, answerer: Answerer | None, feedback: Path | None, translator: str | None = None
+    ) -> None:
         self.index, self.answerer, self.feedback = index, answerer, feedback
+        self.translate = QuestionTranslator(translator)
         self.feedback_rows = 0
         self._thread = ThreadPoolExecutor(1, "search")
         self._waiting = 0
@@ -99,7 +103,9 @@ def _add_search_routes(app: FastAPI, service: SearchService) -> None:
     async def search(body: bodies.SearchRequest, request: Request) -> Response:
         """The passages that fit a query best, each with its place in its document."""
         try:
-            found = await service.run(lambda: service.index.search(body.query, body.k, mode=body.mode))
+            found = await service.run(
+                lambda: service.index.search(service.translate([body.query])[0], body.k, mode=body.mode)
+            )
         except ValueError as error:
             raise ApiError(422, "invalid", str(error), param="mode") from None
         request.scope["log_fields"] = {"count": len(found)}
@@ -111,7 +117,7 @@ def _add_search_routes(app: FastAPI, service: SearchService) -> None:
         answerer = service.answerer
         if answerer is None:
             raise ApiError(404, "no_reader", "this index has no reader: start the server with --reader MODEL")
-        result = await service.run(lambda: answerer.ask(body.question, nbest=body.nbest))
+        result = await service.run(lambda: answerer.ask(service.translate([body.question])[0], nbest=body.nbest))
         return OrjsonResponse({"version": service.index.version, **asdict(result)})
 
     async def source(body: bodies.SourceRequest) -> Response:

@@ -102,7 +102,7 @@ class AskResponse(BaseModel):
     """The answer; null if the documents probably do not say."""
 
     version: int
-    question: str
+    question: str = Field(description="As it was asked of the documents: translated if the server has a translator.")
     answer: AnswerBody | None
     probability: float = Field(description="That the best candidate is right.")
     candidates: list[AnswerBody]

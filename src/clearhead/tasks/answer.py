@@ -46,6 +46,9 @@ class PassageSpan(AnswerSpan):
     passage: int = 0
 
 
+Read = tuple[list[PassageSpan], list[float]]  # candidates without the relevance, and the relevance of each passage
+
+
 @dataclass(frozen=True)
 class ReaderResult:
     """The best answer; all candidates, best first, each text once; and the relevance of each passage."""
@@ -167,9 +170,7 @@ class PassageReader(SpanTask):
             for spans, relevance in self.read(loaded.model, inputs[lo : lo + CHUNK]):
                 yield self.result(spans, relevance, nbest)
 
-    def read(
-        self, model: nn.Module, inputs: Sequence[QuestionAndPassages]
-    ) -> Iterator[tuple[list[PassageSpan], list[float]]]:
+    def read(self, model: nn.Module, inputs: Sequence[QuestionAndPassages]) -> Iterator[Read]:
         """Yield the candidates of each question, scored without the relevance, and the relevance of each passage."""
         pairs = [(i, k, passage) for i, (_, passages) in enumerate(inputs) for k, passage in enumerate(passages)]
         found: list[list[PassageSpan]] = [[] for _ in inputs]
@@ -214,18 +215,9 @@ class PassageReader(SpanTask):
             for lo in range(0, len(good), CHUNK)
             for found in self.read(loaded.model, [inputs for inputs, _ in good[lo : lo + CHUNK]])
         ]
-        golds = [targets for _, targets in good]
-        merged = {w: [merge_spans(spans, relevance, w) for spans, relevance in read] for w in WEIGHTS}
-        right = {
-            weight: [
-                float(bool(ranked) and bool(targets) and measured(ranked[0].text, targets)[0])
-                for ranked, targets in zip(merged[weight], golds, strict=True)
-            ]
-            for weight in WEIGHTS
-        }
-        weight = max(WEIGHTS, key=lambda weight: (sum(right[weight]), -abs(weight - 1.0)))
-        inputs = [features(ranked, relevance) for ranked, (_, relevance) in zip(merged[weight], read, strict=True)]
-        calibration = fit_calibration(inputs, right[weight])
+        targets = [answers for _, answers in good]
+        weight = fit_relevance_weight(read, targets)
+        calibration = fit_calibration(*outcomes(read, targets, weight))
         return loaded, {
             "max_len": self.settings.max_len, "relevance_weight": weight, "threshold": self.threshold,
             "calibration": calibration.to_dict(),
@@ -250,6 +242,23 @@ def merge_spans(spans: Sequence[PassageSpan], relevance: Sequence[float], weight
             span if known is None else known, probability=share + (known.probability if known else 0)
         )
     return sorted(by_text.values(), key=lambda s: (-s.probability, s.passage, s.start))
+
+
+def fit_relevance_weight(read: Sequence[Read], targets: Sequence[Sequence[str]]) -> float:
+    """Return the weight with the most right answers; of equals the one nearest to 1."""
+    return max(WEIGHTS, key=lambda weight: (sum(outcomes(read, targets, weight)[1]), -abs(weight - 1.0)))
+
+
+def outcomes(
+    read: Sequence[Read], targets: Sequence[Sequence[str]], weight: float
+) -> tuple[list[tuple[float, float, float]], list[float]]:
+    """Return what the calibration reads of each question, and whether its best candidate is right."""
+    inputs, right = list[tuple[float, float, float]](), list[float]()
+    for (spans, relevance), wanted in zip(read, targets, strict=True):
+        ranked = merge_spans(spans, relevance, weight)
+        inputs.append(features(ranked, relevance))
+        right.append(float(bool(ranked) and bool(wanted) and measured(ranked[0].text, wanted)[0]))
+    return inputs, right
 
 
 def features(ranked: Sequence[PassageSpan], relevance: Sequence[float]) -> tuple[float, float, float]:

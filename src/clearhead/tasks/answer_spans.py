@@ -32,12 +32,12 @@ class AnswerSpan:
 
 def answers_of(row: Row) -> list[tuple[int, int]] | None:
     """Return the character ranges of a row's answers: [] for no answer, None where its text is not in the context."""
-    context = row.values["context"]
-    if "answers" in row.values:
-        return [(a["start"], a["start"] + len(a["text"])) for a in row.values["answers"]]
-    text = row.values["answer"].strip()
-    start = nearest(context, text) if text else None
-    return [] if not text else None if start is None else [(start, start + len(text))]
+    answers = row.values["answers"] if "answers" in row.values else row.values["answer"]
+    if isinstance(answers, list) and answers and isinstance(answers[0], dict):  # SQuAD: with their places
+        return [(a["start"], a["start"] + len(a["text"])) for a in answers]
+    texts = [t for text in ([answers] if isinstance(answers, str) else answers) if (t := text.strip())]
+    found = [(start, start + len(t)) for t in texts if (start := nearest(row.values["context"], t)) is not None]
+    return found if found or not texts else None
 
 
 def place_answer(tokens: TokenBatch, window: int, answers: list[tuple[int, int]]) -> list[int]:

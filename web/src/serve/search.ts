@@ -191,6 +191,7 @@ async function start(): Promise<void> {
         const asked = await post<Asked>("ask", { question }, own.signal);
         const read = asked.passages.map(({ passage, relevance }) => hit(passage, `relevance ${relevance.toFixed(1)}, ${foundBy(passage)}`));
         const title = `${plural(read.length, "passage")} read in ${formatTime(performance.now() - began)}`;
+        if (asked.question !== question) parts.push(make("p", { class: "faint", text: `Asked as: ${asked.question}` }));
         parts.push(answerCard(asked, info.feedback), ...others(asked), make("details", {}, make("summary", { text: title }), ...read));
       } else {
         const { results } = await post<{ results: Passage[] }>("search", { query: question }, own.signal);

@@ -1,11 +1,11 @@
 import { b as h, g as S, e as y, p as m, m as n, i as x, f as k, k as I, w as T } from "./shared.js";
-function A(t, s, e, a) {
+function C(t, s, e, a) {
   const r = Array.from(t), d = [0, r.length];
   for (const o of [e, a]) o && d.push(o[0] - s, o[1] - s);
-  const i = [...new Set(d)].filter((o) => o >= 0 && o <= r.length).sort((o, u) => o - u), c = (o, u) => o !== null && u >= o[0] - s && u < o[1] - s;
-  return i.slice(1).map((o, u) => {
-    const p = i[u], l = r.slice(p, o).join("");
-    return c(e, p) ? n("mark", { text: l }) : c(a, p) ? n("span", { class: "sentence", text: l }) : document.createTextNode(l);
+  const c = [...new Set(d)].filter((o) => o >= 0 && o <= r.length).sort((o, u) => o - u), i = (o, u) => o !== null && u >= o[0] - s && u < o[1] - s;
+  return c.slice(1).map((o, u) => {
+    const p = c[u], l = r.slice(p, o).join("");
+    return i(e, p) ? n("mark", { text: l }) : i(a, p) ? n("span", { class: "sentence", text: l }) : document.createTextNode(l);
   });
 }
 function q(t, s) {
@@ -21,12 +21,12 @@ async function w(t, s) {
   e.replaceChildren(n("header", {}, n("h2", { text: t }), a)), e.showModal();
   try {
     const r = await x("source", { source: t });
-    let d = "", i = 0;
-    for (const c of r.passages) {
-      const o = Math.max(0, i - c.start), u = Array.from(c.text).slice(o).join("");
-      i = Math.max(i, c.end);
-      const p = c.start < s[1] && c.end > s[0], l = n("section", { class: p ? "here" : "" });
-      c.heading && c.heading !== d && l.append(n("h3", { text: c.heading })), d = c.heading, l.append(...A(u, c.start + o, s, null)), e.append(l);
+    let d = "", c = 0;
+    for (const i of r.passages) {
+      const o = Math.max(0, c - i.start), u = Array.from(i.text).slice(o).join("");
+      c = Math.max(c, i.end);
+      const p = i.start < s[1] && i.end > s[0], l = n("section", { class: p ? "here" : "" });
+      i.heading && i.heading !== d && l.append(n("h3", { text: i.heading })), d = i.heading, l.append(...C(u, i.start + o, s, null)), e.append(l);
     }
     e.querySelector("mark")?.scrollIntoView({ block: "center" });
   } catch (r) {
@@ -35,17 +35,17 @@ async function w(t, s) {
 }
 function j(t) {
   const s = [t.start, t.end];
-  return [n("blockquote", {}, ...A(t.passage.text, t.passage.start, s, t.sentence)), q(t, () => void w(t.source, s))];
+  return [n("blockquote", {}, ...C(t.passage.text, t.passage.start, s, t.sentence)), q(t, () => void w(t.source, s))];
 }
 function B(t, s) {
   const e = n("p", { class: "feedback" }, n("span", { class: "faint", text: "Is this right?" }));
   for (const [a, r] of [["Yes", !0], ["No", !1]]) {
     const d = async () => {
       try {
-        const { source: i, start: c, end: o } = s, { rows: u } = await x("feedback", { question: t, source: i, start: c, end: o, right: r });
+        const { source: c, start: i, end: o } = s, { rows: u } = await x("feedback", { question: t, source: c, start: i, end: o, right: r });
         e.replaceChildren(n("span", { class: "faint", text: `Thank you: ${m(u, "row")} to train on.` }));
-      } catch (i) {
-        e.replaceChildren(y(i));
+      } catch (c) {
+        e.replaceChildren(y(c));
       }
     };
     e.append(n("button", { type: "button", class: "secondary", text: a, on: { click: d } }));
@@ -68,7 +68,7 @@ function E(t) {
   });
   return [n("section", {}, n("h3", { text: "Other candidates" }), n("ul", { class: "others" }, ...e))];
 }
-function C(t, s) {
+function A(t, s) {
   const e = [t.start, t.end], a = q(t, () => void w(t.source, e));
   return a.append(n("span", { text: s })), n("article", { class: "hit" }, n("blockquote", { text: t.text }), a);
 }
@@ -77,27 +77,27 @@ async function N() {
   let e;
   try {
     e = await S("index");
-  } catch (i) {
-    t.replaceChildren(y(i));
+  } catch (c) {
+    t.replaceChildren(y(c));
     return;
   }
   h("about").textContent = `${m(e.passages, "passage")}. Documents stay on this machine.`, s.placeholder = e.answers ? "Ask the documents a question" : "Search the documents";
   const a = h("buttons");
   e.answers && a.append(n("button", { type: "submit", class: "send", text: "Ask", value: "ask" })), a.append(n("button", { type: "submit", class: e.answers ? "" : "send", text: "Search", value: "search" }));
   let r = null;
-  async function d(i, c) {
+  async function d(c, i) {
     r?.abort();
     const o = r = new AbortController();
     t.setAttribute("aria-busy", "true");
     const u = performance.now();
     try {
       const p = [];
-      if (c) {
-        const l = await x("ask", { question: i }, o.signal), b = l.passages.map(({ passage: g, relevance: M }) => C(g, `relevance ${M.toFixed(1)}, ${$(g)}`)), f = `${m(b.length, "passage")} read in ${k(performance.now() - u)}`;
-        p.push(D(l, e.feedback), ...E(l), n("details", {}, n("summary", { text: f }), ...b));
+      if (i) {
+        const l = await x("ask", { question: c }, o.signal), f = l.passages.map(({ passage: g, relevance: M }) => A(g, `relevance ${M.toFixed(1)}, ${$(g)}`)), b = `${m(f.length, "passage")} read in ${k(performance.now() - u)}`;
+        l.question !== c && p.push(n("p", { class: "faint", text: `Asked as: ${l.question}` })), p.push(D(l, e.feedback), ...E(l), n("details", {}, n("summary", { text: b }), ...f));
       } else {
-        const { results: l } = await x("search", { query: i }, o.signal), b = `${m(l.length, "passage")} in ${k(performance.now() - u)}`;
-        p.push(n("p", { class: "faint", text: b }), ...l.map((f) => C(f, $(f))));
+        const { results: l } = await x("search", { query: c }, o.signal), f = `${m(l.length, "passage")} in ${k(performance.now() - u)}`;
+        p.push(n("p", { class: "faint", text: f }), ...l.map((b) => A(b, $(b))));
       }
       t.replaceChildren(...p);
     } catch (p) {
@@ -106,15 +106,15 @@ async function N() {
       r === o && t.removeAttribute("aria-busy");
     }
   }
-  h("form").addEventListener("submit", (i) => {
-    i.preventDefault();
-    const c = i.submitter?.value;
-    s.value.trim() && d(s.value.trim(), e.answers && c !== "search");
+  h("form").addEventListener("submit", (c) => {
+    c.preventDefault();
+    const i = c.submitter?.value;
+    s.value.trim() && d(s.value.trim(), e.answers && i !== "search");
   });
 }
 document.getElementById("form") !== null && N();
 export {
   D as answerCard,
-  A as marked,
+  C as marked,
   q as place
 };
