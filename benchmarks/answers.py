@@ -152,7 +152,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = given.folder or temporary
         Path(folder).mkdir(parents=True, exist_ok=True)
-        count = 1500 if given.full else 80
+        count = 900 if given.full else 80
         begin = time.perf_counter()
         if {"open", "unanswerable"} & set(given.parts):
             documents = squad_documents(given.full)
