@@ -67,10 +67,10 @@ def test_crops_are_parts_of_the_picture():
     places = torch.rand(64, 2, dtype=torch.float64)
     cut = padded_crop(x, 2, places)
     seen = set()
-    for one, picture, (a, b) in zip(cut, x, places.tolist(), strict=True):
+    for one, image, (a, b) in zip(cut, x, places.tolist(), strict=True):
         top, left = int(a * 5), int(b * 5)
         seen.add((top, left))
-        around = torch.nn.functional.pad(picture, (2, 2, 2, 2))
+        around = torch.nn.functional.pad(image, (2, 2, 2, 2))
         assert torch.equal(one, around[:, top : top + 5, left : left + 7])
     assert len(seen) > 15
     assert torch.equal(resized_crop(x, 1.0, torch.full((64, 4), 0.5, dtype=torch.float64)), x)

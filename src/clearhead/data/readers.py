@@ -16,6 +16,7 @@ from clearhead.data.delimited import (
     tsv_records,
 )
 from clearhead.data.dialogues import dialogue_rows
+from clearhead.data.image_rows import image_rows, is_image_source, with_images
 from clearhead.data.lines import ends_with
 from clearhead.data.parallel_text import parallel_rows, plain_rows, text_files
 from clearhead.data.records import json_names, json_records, parquet_names, parquet_records
@@ -37,13 +38,15 @@ def read_rows(source: Mapping[str, Path] | Path, columns: Mapping[str, str] | No
     - a file per column, {"source": ..., "target": ...}, where line n of each file belongs together;
     - {"text": path} for one text file, a folder of .txt files, or the paragraphs of a SQuAD JSON file;
     - the path of a table: .tsv, .csv, .jsonl or .parquet (all but Parquet also as .gz or .xz);
+    - the path of a folder or tar file of images in folders, or of a table with the paths of images, relative to it;
     - the path of a CoNLL, SQuAD (.json), dialogue or span-annotation file.
 
     `columns` maps our names to those of the table; None reads every column under its own name. Use numbers ("1", "2")
     for a TSV or CSV file without a header, and "label" (or "coarse", the label up to a colon) and "text" for a .txt
     file whose lines begin with their label. For CoNLL, "words" and "tags" are column numbers or CoNLL-U names; both are
     "spans" for doccano, Prodigy, Label Studio and brat. "turns" is the key of the list of turns in a JSONL file, or the
-    separator between turns in a text file ("__eou__").
+    separator between turns in a text file ("__eou__"). "image" is the column of an image's path, or of images in
+    folders the folder that holds them ("train", "."), with "label" as "folder".
 
     A row that cannot be used (not UTF-8, empty value, wrong number of columns, broken JSON, over 1 MiB) is skipped and
     counted: see `Rows.report`. A problem with the file as a whole raises a ValueError.
@@ -52,6 +55,8 @@ def read_rows(source: Mapping[str, Path] | Path, columns: Mapping[str, str] | No
         if columns is not None:
             raise ValueError("columns apply to a table only: with one file per column, the keys are the column names")
         return Rows(_text(source))
+    if columns is not None and "image" in columns and is_image_source(source):
+        return Rows(partial(image_rows, source, columns))
     if columns is not None and set(columns) == {"turns"}:
         return Rows(partial(dialogue_rows, _existing(source), columns["turns"]))
     if columns is not None and columns.get("words") == "spans":
@@ -80,7 +85,8 @@ def read_rows(source: Mapping[str, Path] | Path, columns: Mapping[str, str] | No
         raise ValueError(f"no columns to read from {source}: the columns are {', '.join(map(repr, names)) or 'none'}")
     for name in wanted.values():
         _check(source, name, names)
-    return Rows(partial(_table, source, kind, wanted, header))
+    rows = partial(_table, source, kind, wanted, header)
+    return Rows(lambda: with_images(rows(), source.parent)) if "image" in wanted else Rows(rows)
 
 
 def columns_of(path: Path, *, header: bool = True) -> list[str]:

@@ -1,11 +1,19 @@
-"""Pictures: files to pixels, what models do to pixels, augmentations, and patches."""
+"""Images: files to pixels, what models do to pixels, augmentations, and patches."""
 
 from clearhead.vision.augment import AugmentConfig, Mixed, augment, mix
+from clearhead.vision.image_files import UnreadableImage, open_image, read_image
+from clearhead.vision.image_processor import ImageProcessor
 from clearhead.vision.patches import PatchConfig, Patches
-from clearhead.vision.picture_files import UnreadablePicture, open_picture, read_picture
-from clearhead.vision.preprocessing import PictureProcessor
 
 __all__ = [
-    "AugmentConfig", "Mixed", "PatchConfig", "Patches", "PictureProcessor", "UnreadablePicture", "augment", "mix",
-    "open_picture", "read_picture",
+    "AugmentConfig",
+    "ImageProcessor",
+    "Mixed",
+    "PatchConfig",
+    "Patches",
+    "UnreadableImage",
+    "augment",
+    "mix",
+    "open_image",
+    "read_image",
 ]  # fmt: skip

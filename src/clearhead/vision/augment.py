@@ -1,4 +1,4 @@
-"""Augmentations: changes of training pictures, as pure functions of seed, epoch and example."""
+"""Augmentations: changes of training images, as pure functions of seed, epoch and example."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -19,15 +19,15 @@ MAGNITUDES = 30  # of RandAugment: strengths go from 0 to this
 class AugmentConfig:
     """Which changes are made; all are off unless given."""
 
-    crop_padding: int = 0  # pixels of black around a picture, from which a part of its size is cut
-    min_area: float = 1.0  # a part of at least this share of the picture is cut out and resized to its size
-    flip: bool = False  # left and right, for half of the pictures
+    crop_padding: int = 0  # pixels of black around an image, from which a part of its size is cut
+    min_area: float = 1.0  # a part of at least this share of the image is cut out and resized to its size
+    flip: bool = False  # left and right, for half of the images
     color: float = 0.0  # brightness, contrast and saturation by up to this share
-    randaugment: int = 0  # changes of each picture (Cubuk et al. 2020)
+    randaugment: int = 0  # changes of each image (Cubuk et al. 2020)
     magnitude: int = 9  # of these, from 0 to 30
     erase: float = 0.0  # probability that a rectangle is erased (Zhong et al. 2020)
-    mixup: float = 0.0  # parameter of the Beta distribution of mixed pictures (Zhang et al. 2018)
-    cutmix: float = 0.0  # likewise, of pictures with a rectangle of another (Yun et al. 2019)
+    mixup: float = 0.0  # parameter of the Beta distribution of mixed images (Zhang et al. 2018)
+    cutmix: float = 0.0  # likewise, of images with a rectangle of another (Yun et al. 2019)
 
     def __post_init__(self) -> None:
         limits = {
@@ -42,17 +42,17 @@ class AugmentConfig:
 
 @dataclass(frozen=True)
 class Mixed:
-    """Pictures of which some are mixed with another one of the batch."""
+    """Images of which some are mixed with another one of the batch."""
 
     pixels: Tensor  # (B, 3, H, W) of uint8
-    partners: Tensor  # (B,): the place of the other picture in the batch
-    shares: Tensor  # (B,): how much of the first picture is there; 1: nothing of the other
+    partners: Tensor  # (B,): the place of the other image in the batch
+    shares: Tensor  # (B,): how much of the first image is there; 1: nothing of the other
 
 
 def augment(
     pixels: Tensor, config: AugmentConfig, *, seed: int, epoch: int, examples: Sequence[int] | np.ndarray
 ) -> Tensor:
-    """Return changed pictures (B, 3, H, W) of uint8; every picture depends on seed, epoch and its example alone."""
+    """Return changed images (B, 3, H, W) of uint8; every image depends on seed, epoch and its example alone."""
     draws = torch.from_numpy(uniform(seed, epoch, examples, 16 + 3 * config.randaugment)).to(pixels.device)
     x = pixels
     if config.min_area < 1.0:
@@ -75,7 +75,7 @@ def augment(
 
 
 def mix(pixels: Tensor, config: AugmentConfig, *, seed: int, epoch: int, examples: np.ndarray) -> Mixed:
-    """Mix every picture of a batch with the one before it; of mixup and cutmix, if both are on, one by a coin."""
+    """Mix every image of a batch with the one before it; of mixup and cutmix, if both are on, one by a coin."""
     count, (height, width) = len(pixels), pixels.shape[2:]
     partners = torch.arange(count).roll(1)
     draws = uniform(seed, epoch, -1 - np.asarray(examples, dtype="i8"), 4)  # others than those of `augment`
@@ -100,15 +100,15 @@ def mix(pixels: Tensor, config: AugmentConfig, *, seed: int, epoch: int, example
 
 
 def padded_crop(x: Tensor, padding: int, draws: Tensor) -> Tensor:
-    """Cut parts of the pictures' size out of them with a black border, each at its own place."""
+    """Cut parts of the images' size out of them with a black border, each at its own place."""
     height, width = x.shape[2:]
     top, left = (draws * (2 * padding + 1)).long().unbind(1)
     around = torch.nn.functional.pad(x, (padding,) * 4)
     rows = top[:, None] + torch.arange(height, device=x.device)
     columns = left[:, None] + torch.arange(width, device=x.device)
-    pictures = torch.arange(len(x), device=x.device).view(-1, 1, 1, 1)
+    images = torch.arange(len(x), device=x.device).view(-1, 1, 1, 1)
     channels = torch.arange(3, device=x.device).view(1, -1, 1, 1)
-    return around[pictures, channels, rows[:, None, :, None], columns[:, None, None, :]]
+    return around[images, channels, rows[:, None, :, None], columns[:, None, None, :]]
 
 
 def resized_crop(x: Tensor, min_area: float, draws: Tensor) -> Tensor:
@@ -123,7 +123,7 @@ def resized_crop(x: Tensor, min_area: float, draws: Tensor) -> Tensor:
 
 
 def erase(x: Tensor, probability: float, draws: Tensor) -> Tensor:
-    """Fill a rectangle of 2 to 33 % of the area with the picture's mean color."""
+    """Fill a rectangle of 2 to 33 % of the area with the image's mean color."""
     height, width = x.shape[2:]
     area = (0.02 + 0.31 * draws[:, 1]) * height * width
     ratio = torch.exp((2 * draws[:, 2] - 1) * math.log(3.3))
@@ -135,7 +135,7 @@ def erase(x: Tensor, probability: float, draws: Tensor) -> Tensor:
 
 
 def _rectangles(height: int, width: int, rows: Tensor, columns: Tensor, draws: Tensor) -> Tensor:
-    """Return whether each pixel is in the rectangle of its picture, (B, 1, H, W)."""
+    """Return whether each pixel is in the rectangle of its image, (B, 1, H, W)."""
     top, left = (draws[:, 0] * (height - rows + 1)).long(), (draws[:, 1] * (width - columns + 1)).long()
     y, x = torch.arange(height, device=draws.device), torch.arange(width, device=draws.device)
     in_rows = (y >= top[:, None]) & (y < (top + rows)[:, None])
@@ -144,7 +144,7 @@ def _rectangles(height: int, width: int, rows: Tensor, columns: Tensor, draws: T
 
 
 def rand_augment(x: Tensor, strength: float, draws: Tensor) -> Tensor:
-    """Change each picture in one way of 14, with a strength from 0 to 1."""
+    """Change each image in one way of 14, with a strength from 0 to 1."""
     kinds = (draws[:, 0] * len(CHANGES)).long()
     signs = torch.where(draws[:, 1] < 0.5, -1.0, 1.0).double()
     changed = x.clone()
@@ -155,7 +155,7 @@ def rand_augment(x: Tensor, strength: float, draws: Tensor) -> Tensor:
 
 
 def _affine(x: Tensor, theta: Tensor) -> Tensor:
-    """Move pixels by the matrices (B, 2, 3), from places in the result to places in the picture."""
+    """Move pixels by the matrices (B, 2, 3), from places in the result to places in the image."""
     grid = torch.nn.functional.affine_grid(theta.float(), list(x.shape), align_corners=False)
     moved = torch.nn.functional.grid_sample(x.float(), grid, align_corners=False, padding_mode="zeros")
     return moved.round_().clamp_(0, 255).to(torch.uint8)

@@ -1,4 +1,4 @@
-"""Changes of color for whole batches of pictures, (B, 3, H, W) of uint8, each picture with its own strength."""
+"""Changes of color for whole batches of images, (B, 3, H, W) of uint8, each image with its own strength."""
 
 import torch
 from torch import Tensor
@@ -20,7 +20,7 @@ def _gray(x: Tensor) -> Tensor:
 
 
 def _blend(x: Tensor, other: Tensor, factor: Tensor) -> Tensor:
-    """Return other + factor * (x - other): 1 is the picture itself, 0 the other."""
+    """Return other + factor * (x - other): 1 is the image itself, 0 the other."""
     return _bytes(other + _each(factor) * (x.float() - other))
 
 
@@ -37,7 +37,7 @@ def saturation(x: Tensor, factor: Tensor) -> Tensor:
 
 
 def sharpness(x: Tensor, factor: Tensor) -> Tensor:
-    """Blend with the picture smoothed by a 3 x 3 kernel; its border stays as it is."""
+    """Blend with the image smoothed by a 3 x 3 kernel; its border stays as it is."""
     if min(x.shape[2:]) < 3:
         return x
     kernel = torch.tensor([[1.0, 1, 1], [1, 5, 1], [1, 1, 1]], device=x.device).div_(13).expand(3, 1, 3, 3)
@@ -57,7 +57,7 @@ def solarize(x: Tensor, threshold: Tensor) -> Tensor:
 
 
 def autocontrast(x: Tensor) -> Tensor:
-    """Stretch each channel of each picture to all values."""
+    """Stretch each channel of each image to all values."""
     low = x.amin((2, 3), keepdim=True).float()
     high = x.amax((2, 3), keepdim=True).float()
     scale = 255.0 / (high - low).clamp(min=1)
@@ -66,7 +66,7 @@ def autocontrast(x: Tensor) -> Tensor:
 
 
 def equalize(x: Tensor) -> Tensor:
-    """Spread the values of each channel of each picture evenly, as Pillow's `ImageOps.equalize`."""
+    """Spread the values of each channel of each image evenly, as Pillow's `ImageOps.equalize`."""
     flat = x.flatten(2).flatten(0, 1).long()  # (B * 3, pixels)
     rows = len(flat)
     at = torch.arange(rows, device=x.device)[:, None] * 256

@@ -1,4 +1,4 @@
-"""Patch embedding: an image as a class token and a sequence of square patches (Dosovitskiy et al. 2021, 3.1)."""
+"""Patch embedding: an image as a sequence of vectors (Dosovitskiy et al. 2021, 3.1; Hassani et al. 2021, 3.2)."""
 
 from dataclasses import dataclass
 
@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.attention import Layout
+from clearhead.layers.conv_stem import ConvStem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,6 +16,8 @@ class PatchConfig:
     image_size: int = 224
     patch_size: int = 16
     num_channels: int = 3
+    stem_layers: int = 0  # convolutions in place of the linear projection, each halves the sides; 0: none
+    class_token: bool = True  # a learned vector before the patches
 
     def __post_init__(self) -> None:
         for name in ("image_size", "patch_size", "num_channels"):
@@ -23,10 +26,20 @@ class PatchConfig:
                 raise ValueError(f"{name} is {value!r}: it must be an integer from 1 to {2**16}")
         if self.image_size % self.patch_size:
             raise ValueError(f"image_size {self.image_size} is not a multiple of patch_size {self.patch_size}")
+        if self.stem_layers and self.patch_size != 2**self.stem_layers:
+            raise ValueError(
+                f"{self.stem_layers} convolutions make patches of {2**self.stem_layers} pixels, but patch_size is "
+                f"{self.patch_size}"
+            )
 
     @property
     def num_patches(self) -> int:
         return (self.image_size // self.patch_size) ** 2
+
+    @property
+    def num_tokens(self) -> int:
+        """Patches, and the class token if there is one."""
+        return self.num_patches + self.class_token
 
 
 class Patches(nn.Module):
@@ -34,14 +47,17 @@ class Patches(nn.Module):
 
     def __init__(self, config: PatchConfig, width: int, *, dropout: float = 0.0) -> None:
         super().__init__()
-        self.config = config
-        self.project = nn.Conv2d(config.num_channels, width, config.patch_size, stride=config.patch_size)
-        self.token = nn.Parameter(torch.zeros(1, 1, width))
-        self.positions = nn.Parameter(torch.empty(1, config.num_patches + 1, width).normal_(std=0.02))
+        c = self.config = config
+        if c.stem_layers:
+            self.project: nn.Module = ConvStem(c.num_channels, width, c.stem_layers)
+        else:
+            self.project = nn.Conv2d(c.num_channels, width, c.patch_size, stride=c.patch_size)
+        self.token = nn.Parameter(torch.zeros(1, 1, width)) if c.class_token else None
+        self.positions = nn.Parameter(torch.empty(1, c.num_tokens, width).normal_(std=0.02))
         self.dropout = nn.Dropout(dropout)
 
     def layout(self, pixels: Tensor) -> Layout:
-        return Layout.uniform(pixels.shape[0], self.config.num_patches + 1, pixels.device)
+        return Layout.uniform(pixels.shape[0], self.config.num_tokens, pixels.device)
 
     def forward(self, pixels: Tensor, layout: Layout) -> Tensor:
         """Maps images (B, C, P, P) to tokens (N, D)."""
@@ -50,8 +66,10 @@ class Patches(nn.Module):
             raise ValueError(
                 f"images are {tuple(pixels.shape)}: this model reads (count, {channels}, {side}, {side}); resize them"
             )
-        patches = self.project(pixels).flatten(2).transpose(1, 2)  # (B, patches, D)
-        x = torch.cat([self.token.expand(len(patches), -1, -1), patches], dim=1) + self.positions
+        x = self.project(pixels).flatten(2).transpose(1, 2)  # (B, patches, D)
+        if self.token is not None:
+            x = torch.cat([self.token.expand(len(x), -1, -1), x], dim=1)
+        x = x + self.positions
         if x.shape[0] * x.shape[1] != layout.num_tokens:
             raise ValueError(f"{x.shape[0]} images of {x.shape[1]} tokens, but the layout holds {layout.num_tokens}")
         return self.dropout(x).flatten(0, 1)

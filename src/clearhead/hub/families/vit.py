@@ -1,7 +1,5 @@
 """ViT (Dosovitskiy et al. 2021)."""
 
-from dataclasses import asdict
-
 from clearhead.hub.mapping import ConfigKey, DerivedKey, Family, HeadMapping, activation
 from clearhead.vision import PatchConfig
 
@@ -24,7 +22,8 @@ VIT = Family(
     stacks=("encoder",),
     config={
         "patches": DerivedKey(
-            lambda c: PatchConfig(**{n: c[n] for n in SIZES if c.get(n) is not None}), lambda v, _: asdict(v)
+            lambda c: PatchConfig(**{n: c[n] for n in SIZES if c.get(n) is not None}),
+            lambda v, _: {n: getattr(v, n) for n in SIZES},
         ),
         "width": ConfigKey("hidden_size", 768),
         "num_layers": ConfigKey("num_hidden_layers", 12),

@@ -1,4 +1,4 @@
-"""Pictures from files: decoded by Pillow, upright, in RGB, within limits; a file that cannot be read is named."""
+"""Images from files: decoded by Pillow, upright, in RGB, within limits; a file that cannot be read is named."""
 
 import io
 import warnings
@@ -18,28 +18,28 @@ MAX_PIXELS = 50_000_000
 MAX_BYTES = 64 * 2**20
 
 
-class UnreadablePicture(ValueError):
-    """A picture that is refused: what it is called, and why."""
+class UnreadableImage(ValueError):
+    """An image that is refused: what it is called, and why."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"{name}: {reason}")
         self.name, self.reason = name, reason
 
 
-def read_picture(source: Path | bytes, *, name: str | None = None, max_pixels: int = MAX_PIXELS) -> Tensor:
-    """Return the pixels of a picture, (3, height, width) of uint8, as a viewer shows it.
+def read_image(source: Path | bytes, *, name: str | None = None, max_pixels: int = MAX_PIXELS) -> Tensor:
+    """Return the pixels of an image, (3, height, width) of uint8, as a viewer shows it.
 
     It is turned upright (EXIF), transparent parts become white, 16 bits become 8, and of an animation the first frame
-    is taken. Raises UnreadablePicture for anything else than a whole picture of at most `max_pixels`.
+    is taken. Raises UnreadableImage for anything else than a whole image of at most `max_pixels`.
     """
-    return to_tensor(open_picture(source, name=name, max_pixels=max_pixels))
+    return to_tensor(open_image(source, name=name, max_pixels=max_pixels))
 
 
-def open_picture(source: Path | bytes, *, name: str | None = None, max_pixels: int = MAX_PIXELS) -> "Image.Image":
-    """Return a picture as Pillow's image in RGB; see `read_picture`."""
+def open_image(source: Path | bytes, *, name: str | None = None, max_pixels: int = MAX_PIXELS) -> "Image.Image":
+    """Return an image as Pillow's image in RGB; see `read_image`."""
     from PIL import Image, ImageOps, UnidentifiedImageError
 
-    name = name or (str(source) if isinstance(source, Path) else "picture")
+    name = name or (str(source) if isinstance(source, Path) else "image")
     content = _content(source, name)
     try:
         with warnings.catch_warnings():
@@ -47,17 +47,17 @@ def open_picture(source: Path | bytes, *, name: str | None = None, max_pixels: i
             with Image.open(io.BytesIO(content), formats=FORMATS) as opened:
                 width, height = opened.size
                 if width * height > max_pixels:
-                    raise UnreadablePicture(name, f"{width:,} x {height:,} pixels are more than {max_pixels:,}")
+                    raise UnreadableImage(name, f"{width:,} x {height:,} pixels are more than {max_pixels:,}")
                 opened.load()
                 return _rgb(ImageOps.exif_transpose(opened))
-    except UnreadablePicture:
+    except UnreadableImage:
         raise
     except UnidentifiedImageError:
-        raise UnreadablePicture(name, f"it is no picture in {', '.join(FORMATS)}") from None
+        raise UnreadableImage(name, f"it is no image in {', '.join(FORMATS)}") from None
     except Image.DecompressionBombError:
-        raise UnreadablePicture(name, "it has too many pixels") from None
+        raise UnreadableImage(name, "it has too many pixels") from None
     except (OSError, ValueError, SyntaxError, EOFError, OverflowError, MemoryError, ArithmeticError) as error:
-        raise UnreadablePicture(name, f"it is damaged: {error}") from None
+        raise UnreadableImage(name, f"it is damaged: {error}") from None
 
 
 def _content(source: Path | bytes, name: str) -> bytes:
@@ -66,9 +66,9 @@ def _content(source: Path | bytes, name: str) -> bytes:
     elif source.is_file():
         size = source.stat().st_size
     else:
-        raise UnreadablePicture(name, "there is no such file")
+        raise UnreadableImage(name, "there is no such file")
     if size > MAX_BYTES:
-        raise UnreadablePicture(name, f"{size:,} bytes are more than {MAX_BYTES:,}")
+        raise UnreadableImage(name, f"{size:,} bytes are more than {MAX_BYTES:,}")
     return source if isinstance(source, bytes) else source.read_bytes()
 
 
@@ -107,7 +107,7 @@ def to_tensor(image: "Image.Image") -> Tensor:
     return torch.from_numpy(np.array(image)).permute(2, 0, 1).contiguous()
 
 
-def to_image(pixels: Tensor) -> "Image.Image":
+def to_pil(pixels: Tensor) -> "Image.Image":
     """Return pixels (3, height, width) of uint8 as Pillow's image."""
     from PIL import Image
 

@@ -1,4 +1,4 @@
-"""Preprocessing of pictures: pixels equal those of transformers' processors, and configs are read and written."""
+"""Preprocessing of images: pixels equal those of transformers' processors, and configs are read and written."""
 
 import json
 
@@ -9,13 +9,13 @@ from PIL import Image
 from transformers import CLIPImageProcessorPil, ViTImageProcessorPil
 from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
 
-from clearhead.vision import PictureProcessor
-from clearhead.vision.picture_files import to_tensor
+from clearhead.vision import ImageProcessor
+from clearhead.vision.image_files import to_tensor
 
 SIZES = [(30, 40), (64, 33), (7, 9), (1, 1), (224, 224), (301, 100)]
 
 
-def image(height: int, width: int) -> Image.Image:
+def random_image(height: int, width: int) -> Image.Image:
     rng = np.random.default_rng(height * 1000 + width)
     return Image.fromarray(rng.integers(0, 256, (height, width, 3), dtype="u1"))
 
@@ -35,10 +35,10 @@ PROCESSORS = {
 @pytest.mark.parametrize("size", SIZES)
 def test_pixels_equal_those_of_transformers(name, size):
     theirs = PROCESSORS[name]
-    ours = PictureProcessor.from_config(json.loads(theirs.to_json_string()))
-    picture = image(*size)
-    expected = torch.as_tensor(theirs([picture])["pixel_values"][0])
-    (found,) = ours([to_tensor(picture)])
+    ours = ImageProcessor.from_config(json.loads(theirs.to_json_string()))
+    image = random_image(*size)
+    expected = torch.as_tensor(theirs([image])["pixel_values"][0])
+    (found,) = ours([to_tensor(image)])
     scale = 255 if ours.rescale_factor is None else 1
     std = min(ours.std) if ours.std is not None else 1.0
     assert found.shape == expected.shape
@@ -47,28 +47,28 @@ def test_pixels_equal_those_of_transformers(name, size):
 
 @pytest.mark.parametrize("name", PROCESSORS)
 def test_what_is_written_is_read_by_both(name, tmp_path):
-    ours = PictureProcessor.from_config(json.loads(PROCESSORS[name].to_json_string()))
+    ours = ImageProcessor.from_config(json.loads(PROCESSORS[name].to_json_string()))
     written = ours.to_config()
-    assert PictureProcessor.from_config(json.loads(json.dumps(written))) == ours
+    assert ImageProcessor.from_config(json.loads(json.dumps(written))) == ours
     (tmp_path / "preprocessor_config.json").write_text(json.dumps(written))
     again = type(PROCESSORS[name]).from_pretrained(tmp_path)
-    picture = image(50, 37)
-    expected = torch.as_tensor(PROCESSORS[name]([picture])["pixel_values"][0])
-    assert torch.equal(torch.as_tensor(again([picture])["pixel_values"][0]), expected)
+    image = random_image(50, 37)
+    expected = torch.as_tensor(PROCESSORS[name]([image])["pixel_values"][0])
+    assert torch.equal(torch.as_tensor(again([image])["pixel_values"][0]), expected)
 
 
 def test_old_and_unknown_configs():
     old = {"feature_extractor_type": "CLIPFeatureExtractor", "size": 20, "crop_size": 16, "do_center_crop": True,
            "image_mean": 0.5, "image_std": 0.5, "resample": 3, "something": [1]}  # fmt: skip
-    read = PictureProcessor.from_config(old)
+    read = ImageProcessor.from_config(old)
     assert (read.shortest_edge, read.crop, read.kind) == (20, (16, 16), "CLIPImageProcessor")
     assert read.to_config()["something"] == [1]
-    square = PictureProcessor.from_config({"feature_extractor_type": "ViTFeatureExtractor", "size": 20})
+    square = ImageProcessor.from_config({"feature_extractor_type": "ViTFeatureExtractor", "size": 20})
     assert (square.height, square.width) == (20, 20)
     for wrong in ({"do_pad": True}, {"size": {"longest_edge": 5}}, {"size": {"height": 0, "width": 5}}):
         with pytest.raises(ValueError, match=r"supported|side"):
-            PictureProcessor.from_config(wrong)
+            ImageProcessor.from_config(wrong)
     with pytest.raises(ValueError, match="give both"):
-        PictureProcessor(height=3, width=None)
+        ImageProcessor(height=3, width=None)
     with pytest.raises(ValueError, match="belong together"):
-        PictureProcessor(mean=None)
+        ImageProcessor(mean=None)

@@ -1,4 +1,4 @@
-"""What a model does to a picture before it reads it: read from and written to `preprocessor_config.json`."""
+"""What a model does to an image before it reads it: read from and written to `preprocessor_config.json`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clearhead.vision.picture_files import to_image
+from clearhead.vision.image_files import to_pil
 
 HALF = (0.5, 0.5, 0.5)
 RESAMPLE = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5}  # as Pillow numbers them
@@ -16,8 +16,8 @@ _UNSUPPORTED = ("do_pad", "do_flip_channel_order", "do_reduce_labels", "do_thumb
 
 
 @dataclass(frozen=True, kw_only=True)
-class PictureProcessor:
-    """Resizes, crops, rescales and normalizes a picture, as the image processors of transformers do."""
+class ImageProcessor:
+    """Resizes, crops, rescales and normalizes an image, as the image processors of transformers do."""
 
     height: int | None = 224  # resized to; None: not resized to a fixed size
     width: int | None = 224
@@ -41,7 +41,7 @@ class PictureProcessor:
             raise ValueError("mean and std belong together: give both or none")
 
     @staticmethod
-    def from_config(config: Mapping[str, Any]) -> "PictureProcessor":
+    def from_config(config: Mapping[str, Any]) -> "ImageProcessor":
         """Read a `preprocessor_config.json`, of old versions too."""
         for key in _UNSUPPORTED:
             if config.get(key):
@@ -66,7 +66,7 @@ class PictureProcessor:
             values |= {"mean": None, "std": None}
         resample = known.pop("resample", None)
         values["resample"] = RESAMPLE["bilinear"] if resample is None else int(resample)
-        return PictureProcessor(kind=kind, other=known, **values)
+        return ImageProcessor(kind=kind, other=known, **values)
 
     def to_config(self) -> dict[str, Any]:
         """Return the content of `preprocessor_config.json`."""
@@ -87,10 +87,10 @@ class PictureProcessor:
         }  # fmt: skip
 
     def resize(self, pixels: Tensor) -> Tensor:
-        """Return a picture (3, H, W) of uint8 resized and cropped: what can be kept between epochs."""
+        """Return an image (3, H, W) of uint8 resized and cropped: what can be kept between epochs."""
         height, width = self._target(*pixels.shape[1:])
         if (height, width) != tuple(pixels.shape[1:]):
-            image = to_image(pixels).resize((width, height), resample=self.resample)  # pyright: ignore[reportArgumentType]
+            image = to_pil(pixels).resize((width, height), resample=self.resample)  # pyright: ignore[reportArgumentType]
             pixels = torch.from_numpy(np.array(image)).permute(2, 0, 1)
         return (pixels if self.crop is None else center_crop(pixels, *self.crop)).contiguous()
 
@@ -104,9 +104,9 @@ class PictureProcessor:
             x = (x - mean) / std
         return x
 
-    def __call__(self, pictures: Sequence[Tensor]) -> list[Tensor]:
-        """Return what the model reads of pictures (3, H, W) of uint8."""
-        return [self.normalize(self.resize(picture)) for picture in pictures]
+    def __call__(self, images: Sequence[Tensor]) -> list[Tensor]:
+        """Return what the model reads of images (3, H, W) of uint8."""
+        return [self.normalize(self.resize(image)) for image in images]
 
     def _target(self, height: int, width: int) -> tuple[int, int]:
         if self.shortest_edge is not None:
@@ -119,11 +119,11 @@ class PictureProcessor:
 
 
 def center_crop(pixels: Tensor, height: int, width: int) -> Tensor:
-    """Return the center of a picture (C, H, W); where it is smaller, it is surrounded by black."""
+    """Return the center of an image (C, H, W); where it is smaller, it is surrounded by black."""
     h, w = pixels.shape[1:]
     pad_h, pad_w = max(0, height - h), max(0, width - w)
     if pad_h or pad_w:
-        # as in transformers: of an odd rest the larger part is before the picture
+        # as in transformers: of an odd rest the larger part is before the image
         before_h, before_w = -(-pad_h // 2), -(-pad_w // 2)
         pads = (before_w, pad_w - before_w, before_h, pad_h - before_h)
         pixels = torch.nn.functional.pad(pixels, pads)
