@@ -5,7 +5,8 @@ import tarfile
 import pytest
 
 from clearhead.data import read_rows
-from clearhead.data.image_rows import MAX_BYTES, ImageFile
+from clearhead.data.image_rows import ImageFile
+from clearhead.vision.image_files import MAX_BYTES
 
 COLUMNS = {"image": "train", "label": "folder"}
 

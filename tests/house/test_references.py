@@ -14,13 +14,20 @@ import yaml
 from clearhead.attention import KERNELS
 from clearhead.tasks import TASKS
 from clearhead.train.init_model import BASE_MODEL_KEYS
-from clearhead.train.recipe import DataConfig, OptimizerConfig, ScheduleConfig, TokenizerConfig, TrainConfig
+from clearhead.train.recipe import (
+    DataConfig,
+    OptimizerConfig,
+    ScheduleConfig,
+    TokenizerConfig,
+    TrainConfig,
+)
+from clearhead.vision import AugmentConfig
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 SECTIONS = {
     "## `data`": DataConfig, "## `tokenizer`": TokenizerConfig, "## `train`": TrainConfig,
-    "## `train.optimizer`": OptimizerConfig, "## `train.schedule`": ScheduleConfig,
+    "## `train.optimizer`": OptimizerConfig, "## `train.schedule`": ScheduleConfig, "## `data.augment`": AugmentConfig,
 }  # fmt: skip
 
 

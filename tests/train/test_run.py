@@ -48,7 +48,7 @@ def test_the_first_rows_are_held_out_and_no_other(base):
     first = (base / "a.x").read_text().splitlines()[:10]
     column = ragged(run.valid["source"])
     examples = [column.ids[column.offsets[i] : column.offsets[i + 1]].tolist() for i in range(10)]
-    texts = [run.task.tokenizer.decode(ids) for ids in examples]
+    texts = [run.skeleton.require_tokenizer.decode(ids) for ids in examples]
     assert texts == first
 
 
@@ -112,7 +112,7 @@ def test_transformers_opens_it(base):
         scores = theirs(input_ids=batch.ids[None], decoder_input_ids=batch.target[None]).logits[0]
         mine = ours(batch.ids, batch.layout, batch.target, batch.target_layout)
     torch.testing.assert_close(mine, scores, rtol=1e-4, atol=1e-5)
-    assert words(run.task.tokenizer.decode(batch.ids)).input_ids == batch.ids.tolist()
+    assert words(run.skeleton.require_tokenizer.decode(batch.ids)).input_ids == batch.ids.tolist()
 
 
 @pytest.mark.parametrize("kind", ["gru", "lstm"])

@@ -56,7 +56,7 @@ def test_every_task_learns_from_blocks(bases, name, tmp_path):
     if name in ("masked_lm", "replaced_tokens"):  # every token of every block is read, between marks
         whole = batch.ids.clone()
         whole[batch.labels[0]] = batch.labels[1]
-        words = run.task.tokenizer
+        words = run.skeleton.require_tokenizer
         inner = whole[(whole != words.bos_id) & (whole != words.eos_id)]
         np.testing.assert_array_equal(inner, np.concatenate([b.tokens for b in shards.take(range(8, len(shards)))]))
     before = evaluate(run.job(_ranks()).model, run.task, run.valid, run.settings)["loss"]
@@ -85,7 +85,7 @@ def _ranks():
 def test_running_text_is_read_by_documents(bases, tmp_path):
     """A document begins behind the mark and, where it ends inside a block, ends with it; nothing is lost."""
     run = prepare(make_recipe(TASKS["language_model"]), bases["gpt2"], tmp_path / "run")
-    mark = run.task.tokenizer.eos_id
+    mark = run.skeleton.require_tokenizer.eos_id
     stretch = open_shards(run.recipe.data.train, bases["gpt2"])
     assert stretch is not None
     for example in range(6):

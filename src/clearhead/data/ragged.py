@@ -49,6 +49,11 @@ class Ragged:
         values = self.ids[np.arange(len(shift)) + shift]
         return values if values.dtype.kind == "f" else values.astype(np.int64), sizes
 
+    def stack(self, examples: Integers) -> npt.NDArray[Any]:
+        """Return examples of one length as rows, (n, length), in their own dtype."""
+        length = int(self.offsets[1]) if len(self) else 0
+        return np.asarray(self.ids.reshape(len(self), length)[examples])
+
 
 class Column(Protocol):
     """One list of numbers per example, in memory or on disk."""

@@ -140,6 +140,11 @@ def _finite(text: str) -> float:
 
 
 def sha256(path: str | Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal."""
-    with Path(path).open("rb", buffering=0) as file:
+    """Return the SHA-256 of a file, in hexadecimal; of a folder, that of the names and hashes of its files."""
+    path = Path(path)
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+        listing = "".join(f"{file.relative_to(path).as_posix()}\0{sha256(file)}\n" for file in files)
+        return hashlib.sha256(listing.encode("utf-8", "surrogateescape")).hexdigest()
+    with path.open("rb", buffering=0) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

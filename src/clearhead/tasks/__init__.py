@@ -3,6 +3,7 @@
 from clearhead.tasks.answer import PassageReader, PassageSpan, ReaderResult
 from clearhead.tasks.answer_spans import AnswerSpan
 from clearhead.tasks.classify import Classification, Classify, Pair
+from clearhead.tasks.classify_images import ClassifyImages
 from clearhead.tasks.dialogue import Dialogue
 from clearhead.tasks.embed import Embed
 from clearhead.tasks.language_model import LanguageModel
@@ -21,8 +22,8 @@ _ALL: tuple[type[Task], ...] = (
 TASKS = {task.spec.name: task for task in _ALL}
 
 __all__ = [
-    "TASKS", "AnswerSpan", "Answering", "Batch", "Classification", "Classify", "Dialogue", "Embed", "Entity",
-    "LanguageModel", "MaskedLM", "Pair", "PassageReader", "PassageSpan", "QaResult", "QuestionAnswering",
+    "TASKS", "AnswerSpan", "Answering", "Batch", "Classification", "Classify", "ClassifyImages", "Dialogue", "Embed",
+    "Entity", "LanguageModel", "MaskedLM", "Pair", "PassageReader", "PassageSpan", "QaResult", "QuestionAnswering",
     "ReaderResult", "ReplacedTokens", "Rerank", "Skipped", "Tag", "TagResult", "Task", "TaskConfig", "TaskSpec",
     "Translate", "did_you_mean",
 ]  # fmt: skip

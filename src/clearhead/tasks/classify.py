@@ -124,16 +124,19 @@ class Classify(EncoderTask):
 
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
         """Return the windows of these texts; labels are (n,), multi-label (n, labels)."""
+        return collate_windows(columns, examples, self.label_tensor(columns, examples))
+
+    def label_tensor(self, columns: Columns, examples: Integers) -> Tensor:
+        """Return the labels of these examples, (n,), multi-label (n, labels); empty where the columns have none."""
         column = columns.get("label")
         if column is None:
-            labels = torch.zeros(0)
-        elif self.labels.kind == "multi_label":
-            names, sizes = column.take(examples)
-            labels = torch.zeros(len(examples), len(self.labels.names))
-            labels[np.repeat(np.arange(len(examples)), sizes), names] = 1.0
-        else:
-            labels = torch.from_numpy(column.take(examples)[0])
-        return collate_windows(columns, examples, labels)
+            return torch.zeros(0)
+        if self.labels.kind != "multi_label":
+            return torch.from_numpy(column.take(examples)[0])
+        names, sizes = column.take(examples)
+        labels = torch.zeros(len(examples), len(self.labels.names))
+        labels[np.repeat(np.arange(len(examples)), sizes), names] = 1.0
+        return labels
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return cross-entropy, mean binary cross-entropy over labels, or squared error, summed over texts."""
@@ -143,7 +146,10 @@ class Classify(EncoderTask):
             weight = self._weights(scores) if model.training else None
             smoothing = self.settings.label_smoothing if model.training else 0.0
             losses = F.cross_entropy(scores, batch.labels, label_smoothing=smoothing, reduction="none")
-            return (losses if weight is None else losses * weight[batch.labels]).sum()
+            if weight is None:
+                return losses.sum()
+            shares = batch.labels.is_floating_point()  # of the labels of mixed images
+            return (losses * (batch.labels @ weight if shares else weight[batch.labels])).sum()
         if self.labels.kind == "multi_label":
             weight = self._weights(scores) if model.training else None
             losses = F.binary_cross_entropy_with_logits(scores, batch.labels, weight=weight, reduction="none")

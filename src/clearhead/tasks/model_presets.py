@@ -11,6 +11,7 @@ from clearhead.models.heads import POOLS, HeadKind
 from clearhead.models.recurrent import RecurrentConfig
 from clearhead.tasks.task import did_you_mean
 from clearhead.text import Tokenizer
+from clearhead.vision import PatchConfig
 
 KINDS = ("transformer", "llama", *NETS)
 
@@ -26,6 +27,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "albert": {"embedding_width": 128, "num_groups": 1, "activation": "gelu_tanh"},
     "electra": {"embedding_width": 128},
 }
+VIT = {"positions": "none", "norm_first": True, "output_bias": True, "attention_bias": True}
 GPT2 = {"positions": "learned", "norm_first": True, "activation": "gelu_tanh"}
 LLAMA = {
     "positions": "rotary", "norm": "rms", "norm_first": True, "activation": "silu", "gated": True, "bias": False,
@@ -67,6 +69,29 @@ def encoder_only(
     dropout, width = 0.0 if head == "span" else stack.dropout, config.output_width
     head_config = HeadConfig(kind=head, width=width, labels=labels, pool=pool, pooler=pooler, dropout=dropout)
     return replace(config, head=head_config)
+
+
+def patch_config(settings: Mapping[str, Any], image_size: int) -> PatchConfig:
+    """Return how a new model divides images: convolutions (`stem_layers`), or patches of `patch_size` pixels."""
+    stem = settings.get("stem_layers", 0)
+    sizes = {"patch_size": 2**stem} if stem else {"patch_size": settings.get("patch_size", 16)}
+    if stem and "patch_size" in settings:
+        raise ValueError("model.patch_size follows from model.stem_layers: remove one of them")
+    return PatchConfig(image_size=image_size, stem_layers=stem, class_token=not stem, **sizes)
+
+
+def image_encoder(settings: Mapping[str, Any], image_size: int, head: HeadKind, labels: tuple[str, ...]) -> ModelConfig:
+    """Return an image encoder: ViT, or with convolutions and pooling by attention a compact Transformer (CCT)."""
+    if settings.get("kind", "transformer") != "transformer":
+        raise ValueError(f"model.kind is {settings['kind']!r}: images are read by a transformer")
+    patches = patch_config(settings, image_size)
+    own = {name: value for name, value in settings.items() if name not in ("patch_size", "stem_layers", "pool")}
+    fixed = {"patches": patches, "vocab_size": 1, "max_len": 512}
+    stack = _transformer({"activation": "gelu", "norm_eps": 1e-12, "dropout": 0.0, **own}, {**VIT, **fixed})
+    pool = check_pool(settings.get("pool", "attention" if patches.stem_layers else "first"), head)
+    if not patches.stem_layers and pool != "first":
+        raise ValueError(f"model.pool is {pool!r}: a ViT reads its class token; remove it, or set model.stem_layers")
+    return ModelConfig(encoder=stack, head=HeadConfig(kind=head, width=stack.width, labels=labels, pool=pool))
 
 
 def encoder_of_words(settings: Mapping[str, Any], tokenizer: Tokenizer, max_len: int, head: HeadKind) -> ModelConfig:

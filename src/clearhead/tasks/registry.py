@@ -1,15 +1,18 @@
-"""The task that a model folder answers: classification, tagging, question answering, embedding or reranking."""
+"""Tasks by name and data, and the task that a model folder answers."""
 
+from collections.abc import Container
 from typing import Any
 
 from clearhead.hub.folder import LoadedModel
+from clearhead.tasks import TASKS
 from clearhead.tasks.answer import PassageReader
 from clearhead.tasks.classify import Classify, Pair
+from clearhead.tasks.classify_images import ClassifyImages
 from clearhead.tasks.embed import Embed
 from clearhead.tasks.qa import QuestionAnswering
 from clearhead.tasks.rerank import Rerank
 from clearhead.tasks.tag import Tag
-from clearhead.tasks.task import Answering
+from clearhead.tasks.task import Answering, Task
 
 AnswerTask = Answering[Any, Any]
 TASK_BY_HEAD = {"sequence": "classify", "token": "tag", "span": "qa"}  # for folders whose manifest names no task
@@ -17,6 +20,14 @@ ANSWER_TASKS: dict[str, type[AnswerTask]] = {
     "classify": Classify, "pair": Pair, "tag": Tag, "qa": QuestionAnswering, "embed": Embed, "rerank": Rerank,
     "answer": PassageReader,
 }  # fmt: skip
+
+
+IMAGE_TASKS: dict[str, type[Task]] = {ClassifyImages.spec.name: ClassifyImages}
+
+
+def find_task(name: str, columns: Container[str]) -> type[Task]:
+    """Return the class of a task that is trained on data with these columns."""
+    return IMAGE_TASKS.get(name, TASKS[name]) if "image" in columns else TASKS[name]
 
 
 def answer_task_name(loaded: LoadedModel) -> str | None:
@@ -35,4 +46,6 @@ def task_of(loaded: LoadedModel) -> AnswerTask:
             f"{loaded.architecture} does not classify, tag or answer questions: `clearhead new classify --data FILE` "
             "starts a model that does"
         )
+    if loaded.config.encoder is not None and getattr(loaded.config.encoder, "patches", None) is not None:
+        return ClassifyImages.from_model(loaded)
     return ANSWER_TASKS[name].from_model(loaded)

@@ -22,13 +22,14 @@ from clearhead.models.heads import HeadKind
 from clearhead.tasks.metrics import Evaluation
 from clearhead.tasks.vector_losses import LossConfig
 from clearhead.text import Tokenizer
+from clearhead.vision import AugmentConfig, ImageProcessor
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Token ids with their labels; an encoder-decoder also reads `target`."""
+    """Token ids or images with their labels; an encoder-decoder also reads `target`."""
 
-    ids: Tensor  # (N,)
+    ids: Tensor  # (N,), or images (B, 3, H, W)
     layout: Layout
     labels: Tensor  # one per token that the head reads, or one per example
     target: Tensor | None = None
@@ -40,7 +41,7 @@ class Batch:
     @property
     def num_tokens(self) -> int:
         """Number of tokens read, source and target together."""
-        return len(self.ids) + (0 if self.target is None else len(self.target))
+        return self.layout.num_tokens + (0 if self.target is None else len(self.target))
 
     def to(self, device: torch.device) -> Self:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -76,6 +77,9 @@ class TaskConfig:
     encoder: bool = False  # dialogue: an encoder reads the history
     loss: LossConfig = field(default_factory=LossConfig)  # of embed and rerank
     embedding: SentenceConfig = field(default_factory=lambda: SentenceConfig(normalize=True))  # of embed
+    image_processor: ImageProcessor | None = None
+    image_tokens: int = 0  # of an image, for the size of batches
+    augment: AugmentConfig = field(default_factory=AugmentConfig)  # of training images
 
 
 SplitBy = tuple[str | tuple[str, ...], Callable[[Mapping[str, Any]], str]]
@@ -102,13 +106,16 @@ class SaveFormat:
     family: Family
     architecture: str
     generation: Mapping[str, Any] = field(default_factory=dict[str, Any])  # generation_config.json; empty: no text
+    files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])  # other files of the folder
 
 
 class TaskData(Protocol):
     """From rows of text to batches."""
 
     @property
-    def tokenizer(self) -> Tokenizer: ...
+    def tokenizer(self) -> Tokenizer | None:
+        """None: the task reads images."""
+        ...
 
     def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]: ...
 
@@ -222,6 +229,14 @@ class MeasuresBatch(Protocol):
     def loss_and_metrics(self, model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, tuple[float, float]]]:
         """Return the loss, and for each metric a numerator and a denominator that are summed over batches."""
         ...
+
+
+@runtime_checkable
+class ReadsImages(Protocol):
+    """A task that reads images instead of text."""
+
+    @property
+    def processor(self) -> ImageProcessor: ...
 
 
 @runtime_checkable

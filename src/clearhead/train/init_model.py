@@ -12,16 +12,18 @@ from pydantic import TypeAdapter
 from torch import Tensor, nn
 
 from clearhead.data.datasets import locate
-from clearhead.hub.folder import LoadedModel, open_folder, read_model_config
+from clearhead.hub.folder import LoadedModel, carried_files, open_folder, read_model_config
 from clearhead.hub.lora import LoraConfig, attach
 from clearhead.hub.model_folder import ModelFolder
 from clearhead.hub.resolve import PACKAGE, package_model
 from clearhead.models import ModelConfig, build
 from clearhead.models.model import Model
 from clearhead.tasks import Task, did_you_mean
+from clearhead.tasks.classify_images import read_image_processor
 from clearhead.tasks.model_presets import check_pool
 from clearhead.text import Tokenizer
 from clearhead.train.recipe import Recipe
+from clearhead.vision import ImageProcessor, PatchConfig
 
 BASE_MODEL_KEYS = ("base_model", "freeze", "lora", "pool")  # allowed in a `model` section with a base model
 
@@ -61,6 +63,18 @@ class Pretrained:
         return self.source.tokenizer
 
     @property
+    def patches(self) -> PatchConfig:
+        """How it divides images; ValueError where it reads text."""
+        patches = getattr(self.config.stack, "patches", None)
+        if patches is None:
+            raise ValueError(f"{self.folder} reads text, but data.train names images: choose an image model")
+        return patches
+
+    @property
+    def image_processor(self) -> ImageProcessor:
+        return read_image_processor(carried_files(self.folder))
+
+    @property
     def limit(self) -> int | None:
         """The maximum number of tokens of its positions; None: unlimited."""
         return self.config.stack.max_positions
@@ -83,7 +97,9 @@ def skeleton(task: Task, recipe: Recipe, base_model: Pretrained | None) -> Loade
     family, architecture, generation = saved.family, saved.architecture, saved.generation
     token_ids = {name: id for name, id in generation.items() if name.endswith("_token_id")}
     hf_config = family.write(config, architecture, token_ids)
-    files = {"generation_config.json": (json.dumps(generation, indent=2) + "\n").encode()} if generation else {}
+    files = dict(saved.files)
+    if generation:
+        files["generation_config.json"] = (json.dumps(generation, indent=2) + "\n").encode()
     with torch.device("meta"):
         model = build(config)
     loaded = LoadedModel(model, config, family, architecture, hf_config, task.tokenizer, files)

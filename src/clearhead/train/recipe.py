@@ -9,8 +9,10 @@ import yaml
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
 from clearhead.files import write_atomic
-from clearhead.tasks import TASKS, did_you_mean
+from clearhead.tasks import TASKS, Task, did_you_mean
+from clearhead.tasks.registry import find_task
 from clearhead.tasks.vector_losses import LossConfig
+from clearhead.vision import AugmentConfig
 
 Part = dict[str, str | list[str]]
 """The source of the rows: `{source: a.en, target: a.de}`, or `{file: a.tsv, source: column, target: column}`.
@@ -37,9 +39,11 @@ class DataConfig:
     pairs: Literal["none", "nsp", "sop"] = "none"  # of `masked_lm`: the objective on pairs of segments
     whole_words: bool = False  # of `masked_lm`: mask all tokens of a word together
     language: str = "en"  # of `masked_lm`: the language whose rules split sentences
+    image_size: int | None = None  # of images: the sides they are resized to; None: the base model's, else 224
+    augment: AugmentConfig = field(default_factory=AugmentConfig)  # of images: random changes in training
 
     def __post_init__(self) -> None:
-        _at_least(self, validation_rows=1, max_len=2, block_size=2)
+        _at_least(self, validation_rows=1, max_len=2, block_size=2, image_size=1)
         if self.block_size is not None and self.block_size > self.max_len:
             raise ValueError(f"block_size is {self.block_size}, above max_len, which is {self.max_len}: lower it")
 
@@ -168,7 +172,7 @@ class Recipe:
             raise ValueError(f"task is {self.task!r}: {did_you_mean(self.task, TASKS)}")
         if not 0 <= self.seed < 2**63:
             raise ValueError(f"seed is {self.seed}: it must be an integer from 0 to 2**63 - 1")
-        task = TASKS[self.task]
+        task = self.task_class
         if self.train.metric not in task.spec.metrics:
             metric = self.train.metric
             raise ValueError(f"train.metric is {metric!r}: {did_you_mean(metric, task.spec.metrics)}")
@@ -176,10 +180,21 @@ class Recipe:
             raise ValueError(f"loss is set, but it is of the tasks embed and rerank, not of {self.task}: remove it")
         if task.spec.name != "embed" and self.embedding != EmbeddingConfig():
             raise ValueError(f"embedding is set, but it is of the task embed, not of {self.task}: remove it")
+        if not self.reads_images and (self.data.image_size is not None or self.data.augment != AugmentConfig()):
+            raise ValueError("data.image_size and data.augment are of images, and data.train names none: remove them")
         for name in ("train", "valid", "test"):
             _check_part(f"data.{name}", getattr(self.data, name), task.spec.column_sets)
         if "shards" in (self.data.test or ()):
             raise ValueError("data.test names shards: the test set must be text, name its files")
+
+    @property
+    def reads_images(self) -> bool:
+        return "image" in self.data.train
+
+    @property
+    def task_class(self) -> type[Task]:
+        """The class of the task: some tasks have one for texts and one for images."""
+        return find_task(self.task, self.data.train)
 
 
 def read_recipe(path: str | Path, changes: Sequence[str] = ()) -> Recipe:
@@ -307,6 +322,9 @@ def _at_least(settings: object, **minimums: float) -> None:
             raise ValueError(f"{name} is {value}: it must be at least {minimum}")
 
 
-_SECTIONS = (DataConfig, TokenizerConfig, OptimizerConfig, ScheduleConfig, TrainConfig, LossConfig, EmbeddingConfig)
+_SECTIONS = (
+    DataConfig, TokenizerConfig, OptimizerConfig, ScheduleConfig, TrainConfig, LossConfig, EmbeddingConfig,
+    AugmentConfig,
+)  # fmt: skip
 for _kind in (*_SECTIONS, Recipe):
     with_config(ConfigDict(extra="forbid", allow_inf_nan=False))(_kind)

@@ -5,12 +5,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any, cast
 
 import torch
 
 from clearhead.hub.folder import carried_files
 from clearhead.hub.sentence import SentenceConfig, read_sentence
-from clearhead.tasks import TASKS, TaskConfig
+from clearhead.tasks import TaskConfig
+from clearhead.tasks.model_presets import patch_config
+from clearhead.text import Tokenizer
 from clearhead.train.checkpoint import Progress
 from clearhead.train.distributed import Distributed
 from clearhead.train.init_model import Pretrained, skeleton
@@ -21,6 +24,7 @@ from clearhead.train.run_folder import claim_folder
 from clearhead.train.run_results import finish
 from clearhead.train.tracking import Tracker
 from clearhead.train.training_run import TrainingRun
+from clearhead.vision import ImageProcessor
 
 
 def prepare(recipe: Recipe, base: Path, folder: Path, log: Log = lambda message: None) -> TrainingRun:
@@ -33,7 +37,8 @@ def prepare(recipe: Recipe, base: Path, folder: Path, log: Log = lambda message:
     base_model = Pretrained.from_recipe(recipe, base)
     tokenizer = load_tokenizer(recipe, base, folder, base_model, log)
     labels = load_labels(recipe, parts, folder)
-    task = TASKS[recipe.task].from_recipe(tokenizer, _task_config(recipe, base_model), labels)
+    tokenizer = cast(Tokenizer, tokenizer)  # None where images are read, whose task has no use for it
+    task = recipe.task_class.from_recipe(tokenizer, _task_config(recipe, base_model), labels)
     untrained = skeleton(task, recipe, base_model)
     if recipe.data.test is not None:
         read_part(recipe.data.test, base)  # a missing file is reported now, not after training
@@ -82,7 +87,21 @@ def _task_config(recipe: Recipe, base_model: Pretrained | None) -> TaskConfig:
         segments=base_model is None or base_model.has_segments,
         loss=recipe.loss,
         embedding=_sentence_config(recipe.embedding, base_model),
+        **(_image_settings(recipe, base_model) if recipe.reads_images else {}),
     )
+
+
+def _image_settings(recipe: Recipe, base_model: Pretrained | None) -> dict[str, Any]:
+    """Return how images are read: as the base model does, else resized to squares and scaled from -1 to 1."""
+    size = recipe.data.image_size
+    if base_model is None:
+        processor = ImageProcessor(height=size or 224, width=size or 224)
+        patches = patch_config(recipe.model, size or 224)
+    else:
+        if size is not None:
+            raise ValueError("data.image_size is set, but the base model has its own size: remove it")
+        processor, patches = base_model.image_processor, base_model.patches
+    return {"image_processor": processor, "image_tokens": patches.num_tokens, "augment": recipe.data.augment}
 
 
 def _sentence_config(given: EmbeddingConfig, base_model: Pretrained | None) -> SentenceConfig:

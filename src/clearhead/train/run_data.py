@@ -11,10 +11,11 @@ from clearhead.data.datasets import locate
 from clearhead.data.shards import ShardRange, Shards
 from clearhead.data.split import chain_rows, first_rows, rename_columns, stratified_split
 from clearhead.files import new_folder, write_atomic
-from clearhead.tasks import TASKS, Task, Translate
+from clearhead.tasks import Task, Translate
 from clearhead.tasks.labels import COLUMNS as LABELS
 from clearhead.tasks.model_presets import TEMPLATE
 from clearhead.tasks.ranking_task import negatives
+from clearhead.tasks.task import ReadsImages
 from clearhead.text import Tokenizer, train_tokenizer
 from clearhead.train.init_model import Pretrained
 from clearhead.train.recipe import Part, Recipe, columns_of_part
@@ -37,7 +38,7 @@ def read_part(part: Part, base: Path, rename: Mapping[str, str] | None = None) -
 
 
 def split_parts(recipe: Recipe, base: Path) -> tuple[Rows, Rows]:
-    data, task = recipe.data, TASKS[recipe.task]
+    data, task = recipe.data, recipe.task_class
     if "shards" in data.train:  # already tokenized: there are no rows
         text_valid = data.valid if data.valid is not None and "shards" not in data.valid else None
         return Rows(lambda: iter(())), Rows(lambda: iter(())) if text_valid is None else read_part(text_valid, base)
@@ -66,7 +67,7 @@ def open_shards(part: Part, base: Path) -> Shards | None:
 
 def load_labels(recipe: Recipe, parts: Parts, folder: Path) -> dict[str, Any]:
     """Return the labels of the training rows, collected once and kept in `labels.json`; empty for text-only tasks."""
-    path, task = folder / "labels.json", TASKS[recipe.task]
+    path, task = folder / "labels.json", recipe.task_class
     if task.spec.split_by is None:
         return {}
     if not path.exists():
@@ -75,9 +76,16 @@ def load_labels(recipe: Recipe, parts: Parts, folder: Path) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def load_tokenizer(recipe: Recipe, base: Path, folder: Path, base_model: Pretrained | None, log: Log) -> Tokenizer:
-    """Return the tokenizer of the base model, of the shards or of `tokenizer.folder`; else train one, once."""
+def load_tokenizer(
+    recipe: Recipe, base: Path, folder: Path, base_model: Pretrained | None, log: Log
+) -> Tokenizer | None:
+    """Return the tokenizer of the base model, of the shards or of `tokenizer.folder`; else train one, once.
+
+    Images have none.
+    """
     settings = recipe.tokenizer
+    if recipe.reads_images:
+        return None
     if base_model is not None:
         return base_model.tokenizer
     if (shards := open_shards(recipe.data.train, base)) is not None:
@@ -105,7 +113,7 @@ def _template(recipe: Recipe) -> str:
     """Return the special-token template of a new tokenizer: that of the model family if named, else of the task."""
     if recipe.model.get("encoder"):
         return Translate.spec.template
-    return TEMPLATE.get(str(recipe.model.get("family")), TASKS[recipe.task].spec.template)
+    return TEMPLATE.get(str(recipe.model.get("family")), recipe.task_class.spec.template)
 
 
 def _texts(row: Row) -> Iterator[str]:
@@ -137,7 +145,7 @@ def load_columns(
     for name in names:
         if name not in sharded:
             columns[name], metadata = open_columns(folder / "data" / name)
-            if metadata["tokenizer"] != task.tokenizer.fingerprint():
+            if metadata["tokenizer"] != _fingerprint(task):
                 raise ValueError(
                     f"{folder / 'data'} was made with a different tokenizer than the current one: choose a new --out "
                     "or delete it"
@@ -156,13 +164,21 @@ def _save_part(recipe: Recipe, task: Task, name: str, rows: Rows, target: Path, 
         held = recipe.data.validation_rows if recipe.data.valid is None and name == "train" else 0
         reason = f" besides the {held:,} rows of data.validation_rows: lower it" if held else ""
         raise ValueError(f"data.{name} has no examples{reason}")
-    save_columns(columns, target, {"tokenizer": task.tokenizer.fingerprint()})
+    save_columns(columns, target, {"tokenizer": _fingerprint(task)})
     log(f"{name}: {count:,} examples, {int(task.lengths(columns).sum()):,} tokens")
+
+
+def _fingerprint(task: Task) -> dict[str, Any]:
+    """Return what encoded data depends on: the tokenizer, or the image processor."""
+    if task.tokenizer is not None:
+        return task.tokenizer.fingerprint()
+    assert isinstance(task, ReadsImages)
+    return {"image_processor": task.processor.to_config()}
 
 
 def _shard_columns(recipe: Recipe, base: Path, task: Task) -> dict[str, Columns]:
     """Return the parts stored in shards; without data.valid, the first blocks of the training part validate."""
-    data, fingerprint = recipe.data, task.tokenizer.fingerprint()
+    data, fingerprint = recipe.data, _fingerprint(task)
     parts = {
         "train": open_shards(data.train, base),
         "valid": None if data.valid is None else open_shards(data.valid, base),

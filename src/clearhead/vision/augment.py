@@ -29,6 +29,11 @@ class AugmentConfig:
     mixup: float = 0.0  # parameter of the Beta distribution of mixed images (Zhang et al. 2018)
     cutmix: float = 0.0  # likewise, of images with a rectangle of another (Yun et al. 2019)
 
+    @property
+    def mixes(self) -> bool:
+        """Whether images are mixed with others."""
+        return self.mixup > 0 or self.cutmix > 0
+
     def __post_init__(self) -> None:
         limits = {
             "crop_padding": (0, 512), "min_area": (0.01, 1.0), "color": (0.0, 1.0), "randaugment": (0, LAYERS),
@@ -80,7 +85,7 @@ def mix(pixels: Tensor, config: AugmentConfig, *, seed: int, epoch: int, example
     partners = torch.arange(count).roll(1)
     draws = uniform(seed, epoch, -1 - np.asarray(examples, dtype="i8"), 4)  # others than those of `augment`
     shares = torch.ones(count)
-    if count < 2 or not (config.mixup or config.cutmix):
+    if count < 2 or not config.mixes:
         return Mixed(pixels, partners, shares)
     both = bool(config.mixup and config.cutmix)
     cut = torch.from_numpy(draws[:, 0] < 0.5 if both else np.full(count, bool(config.cutmix)))

@@ -86,6 +86,15 @@ class ImageProcessor:
             "image_std": None if self.std is None else list(self.std),
         }  # fmt: skip
 
+    @property
+    def output_size(self) -> tuple[int, int]:
+        """Height and width of every image; ValueError where they depend on the image."""
+        if self.crop is not None:
+            return self.crop
+        if self.height is None or self.width is None:
+            raise ValueError("this image processor keeps the ratio of sides: give it a size or a crop")
+        return self.height, self.width
+
     def resize(self, pixels: Tensor) -> Tensor:
         """Return an image (3, H, W) of uint8 resized and cropped: what can be kept between epochs."""
         height, width = self._target(*pixels.shape[1:])

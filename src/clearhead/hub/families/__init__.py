@@ -3,6 +3,7 @@
 from clearhead.hub.families.albert import ALBERT
 from clearhead.hub.families.bart import BART
 from clearhead.hub.families.bert import BERT
+from clearhead.hub.families.cct import CCT
 from clearhead.hub.families.distilbert import DISTILBERT
 from clearhead.hub.families.electra import ELECTRA
 from clearhead.hub.families.gpt2 import GPT2
@@ -23,6 +24,6 @@ FAMILIES: dict[str, Family] = {
     )
 }  # fmt: skip
 
-OWN: dict[str, Family] = {RECURRENT.model_type: RECURRENT}
+OWN: dict[str, Family] = {family.model_type: family for family in (RECURRENT, CCT)}
 
 __all__ = ["FAMILIES", "OWN", "Family"]
