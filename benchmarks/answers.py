@@ -92,8 +92,8 @@ def open_part(answerer: Answerer, documents: list[Document], count: int) -> dict
     assert mine is not None
     return {
         **scores, "evidence": evidence(outcomes, documents), "vector_weight": curve.vector_weight,
-        "relevance_weight": mine.relevance_weight, "curve": [vars(p) for p in mine.curve],
-        "passages": len(answerer.index),
+        "relevance_weight": mine.relevance_weight, "rank_weight": mine.rank_weight,
+        "curve": [vars(p) for p in mine.curve], "passages": len(answerer.index),
     }  # fmt: skip
 
 
@@ -152,7 +152,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = given.folder or temporary
         Path(folder).mkdir(parents=True, exist_ok=True)
-        count = 900 if given.full else 80
+        count = 600 if given.full else 80
         begin = time.perf_counter()
         if {"open", "unanswerable"} & set(given.parts):
             documents = squad_documents(given.full)

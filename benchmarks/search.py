@@ -34,6 +34,7 @@ from clearhead.pipeline import load
 from clearhead.search import Answerer, Document, Index, IndexConfig, PassageConfig
 from clearhead.search.ask import FIRST, MORE
 from clearhead.search.index import fingerprint
+from clearhead.search.lance_table import LanceTable
 from clearhead.search.passage_table import create_table, open_table
 from clearhead.tasks.answer import LABELS, PassageReader
 from clearhead.text.sentences import split_sentences
@@ -76,6 +77,8 @@ def build(uri: str, texts: Sequence[str], vectors: np.ndarray, reader: str | Non
             "passages": vars(PassageConfig())}  # fmt: skip
     begin = time.perf_counter()
     table = create_table(uri, info, vectors.shape[1], "English")
+    assert isinstance(table, LanceTable)
+    fragments: list[str] = []
     for lo in range(0, len(texts), CHUNK):
         part = texts[lo : lo + CHUNK]
         rows = [
@@ -83,7 +86,8 @@ def build(uri: str, texts: Sequence[str], vectors: np.ndarray, reader: str | Non
              "heading": "", "text": text, "words": text}
             for i, text in enumerate(part)
         ]  # fmt: skip
-        table.replace([], rows, vectors[lo : lo + CHUNK])
+        fragments += table.write_fragments(rows, vectors[lo : lo + CHUNK])
+    table.commit_fragments([], fragments)
     table.build_indexes("English")
     return time.perf_counter() - begin
 
@@ -143,7 +147,7 @@ def haystack_reader(reader: str, folder: str) -> Callable[[str, Sequence[str]], 
     from transformers import AutoModelForQuestionAnswering, AutoModelForTokenClassification, AutoTokenizer
 
     ours = AutoModelForTokenClassification.from_pretrained(reader)
-    theirs = AutoModelForQuestionAnswering.from_pretrained(reader)
+    theirs = AutoModelForQuestionAnswering.from_pretrained(reader, num_labels=2)
     with torch.no_grad():
         theirs.qa_outputs.weight.copy_(ours.classifier.weight[:2])
         theirs.qa_outputs.bias.copy_(ours.classifier.bias[:2])

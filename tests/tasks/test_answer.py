@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import clearhead
 from clearhead.data import Row, Rows
 from clearhead.tasks import PassageReader, PassageSpan
-from clearhead.tasks.answer import features, merge_spans
+from clearhead.tasks.answer import RANK_WEIGHTS, features, fit_weights, merge_spans
 from clearhead.tasks.answer_spans import plain
 from clearhead.tasks.calibration import Calibration, fit_calibration
 from clearhead.train.recipe import make_recipe
@@ -129,30 +129,50 @@ def test_it_learns_where_the_answer_is_and_that_there_is_none(trained):
     assert [r.text for r in task.answer(loaded, [("where is the lift", [])])] == [""]
 
 
-spans = st.lists(
-    st.builds(
-        PassageSpan, st.sampled_from(["the Lift", "lift", "a desk", "room 3"]), st.integers(0, 9), st.integers(10, 20),
-        st.floats(-8, 8), passage=st.integers(0, 2),
-    ),
-    max_size=12,
-)  # fmt: skip
+TEXTS = ["the Lift", "lift", "a desk", "room 3"]
+
+
+@st.composite
+def span(draw: st.DrawFn) -> PassageSpan:
+    start, end, passage = draw(st.integers(0, 9)), draw(st.integers(10, 20)), draw(st.integers(0, 2))
+    text = TEXTS[(start + end + passage) % len(TEXTS)]  # one text at one place
+    return PassageSpan(text, start, end, draw(st.floats(-8, 8)), passage=passage)
+
+
+spans = st.lists(span(), max_size=12)
 
 
 @settings(max_examples=60)
-@given(spans, st.lists(st.floats(-4, 4), min_size=3, max_size=3), st.sampled_from([0.0, 1.0]))
-def test_equal_texts_are_one_candidate_and_shares_add_up(found, relevance, weight):
-    merged = merge_spans(found, relevance, weight)
+@given(
+    spans, st.lists(st.floats(-4, 4), min_size=3, max_size=3), st.sampled_from([0.0, 1.0]), st.sampled_from([0.0, 2.0])
+)
+def test_equal_texts_are_one_candidate_and_shares_add_up(found, relevance, weight, rank_weight):
+    merged = merge_spans(found, relevance, (weight, rank_weight))
     assert len({plain(s.text) for s in merged}) == len(merged)
     assert {plain(s.text) for s in merged} == {plain(s.text) for s in found}
     places: dict[tuple[int, int, int], float] = {}
     for s in found:
         place = (s.passage, s.start, s.end)
-        places[place] = max(places.get(place, -math.inf), s.score + weight * relevance[s.passage])
+        score = s.score + weight * relevance[s.passage] - rank_weight * math.log(1 + s.passage)
+        places[place] = max(places.get(place, -math.inf), score)
     masses = [math.exp(score) for score in places.values()]
     total = sum(masses) + 1.0  # no answer has the score 0
     assert sum(s.probability for s in merged) == pytest.approx(1 - 1 / total)
     assert [s.probability for s in merged] == sorted((s.probability for s in merged), reverse=True)
     assert all(math.isfinite(x) for x in features(merged, relevance))
+
+
+def test_weights_are_those_with_the_most_right_answers():
+    def read(first: float, second: float, relevance: list[float]):
+        return [PassageSpan("x", 0, 1, first, passage=0), PassageSpan("y", 0, 1, second, passage=1)], relevance
+
+    by_rank = [read(0.0, 1.0, [0.0, 0.0])] * 3  # the first passage is right, though the second scores higher
+    assert fit_weights(by_rank, [["x"]] * 3) == (1.0, 0.0), "without a search, ranks do not count"
+    assert fit_weights(by_rank, [["x"]] * 3, RANK_WEIGHTS) == (1.0, 1.5), "1 * log 2 is not enough"
+    assert fit_weights(by_rank, [["y"]] * 3, RANK_WEIGHTS) == (1.0, 0.0)
+    by_relevance = [read(0.0, 1.0, [3.0, 0.0]), read(0.0, 1.0, [0.6, 0.0])]
+    assert fit_weights(by_relevance, [["x"], ["y"]]) == (1.0, 0.0)
+    assert fit_weights(by_relevance, [["x"], ["x"]]) == (2.0, 0.0)
 
 
 def test_calibration_recovers_known_odds():

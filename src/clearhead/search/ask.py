@@ -78,8 +78,8 @@ class Answerer:
         if fitted is None:
             return self._trained
         return replace(
-            self._trained, relevance_weight=fitted.relevance_weight, calibration=fitted.calibration,
-            threshold=fitted.threshold,
+            self._trained, relevance_weight=fitted.relevance_weight, rank_weight=fitted.rank_weight,
+            calibration=fitted.calibration, threshold=fitted.threshold,
         )  # fmt: skip
 
     def ask(self, question: str, *, nbest: int = 3) -> AskResult:

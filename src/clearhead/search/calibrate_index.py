@@ -9,7 +9,7 @@ from clearhead.search.ask import FIRST, MORE, SURE, Answerer
 from clearhead.search.index import Index, fuse
 from clearhead.search.index_calibration import IndexCalibration, ReaderCalibration, coverage_curve, threshold_for
 from clearhead.search.mining import has_answer
-from clearhead.tasks.answer import Read, fit_relevance_weight, outcomes
+from clearhead.tasks.answer import RANK_WEIGHTS, Read, fit_weights, outcomes
 from clearhead.tasks.calibration import MIN_ROWS, fit_calibration
 
 VECTOR_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -65,7 +65,7 @@ def fit_vector_weight(index: Index, questions: Sequence[Question], log: Log) -> 
 def fit_reader(
     answerer: Answerer, questions: Sequence[Question], precision: float | None, log: Log
 ) -> ReaderCalibration:
-    """Fit the weight of the relevance and the probability that an answer is right.
+    """Fit the weights of the relevance and of the rank in the search, and the probability that an answer is right.
 
     Both situations of a question are fitted: the first passages were read, and all of them. The curve comes from
     probabilities that were fitted without their question.
@@ -75,10 +75,10 @@ def fit_reader(
         read.append(answerer.read(row["question"], answerer.index.search(row["question"], FIRST + MORE)))
         log("read", done)
     targets = [_answers(row) for row in questions]
-    weight = fit_relevance_weight(read, targets)
+    weights = fit_weights(read, targets, RANK_WEIGHTS)
     first = [([s for s in spans if s.passage < FIRST], relevance[:FIRST]) for spans, relevance in read]
-    x_first, right_first = outcomes(first, targets, weight)
-    x_all, right_all = outcomes(read, targets, weight)
+    x_first, right_first = outcomes(first, targets, weights)
+    x_all, right_all = outcomes(read, targets, weights)
     p, right = np.zeros(len(read)), np.zeros(len(read))
     for fold in range(FOLDS):
         held = np.arange(len(read)) % FOLDS == fold
@@ -89,7 +89,8 @@ def fit_reader(
                 p[i], right[i] = part.probability(x_all[i]), right_all[i]
     return ReaderCalibration(
         reader=answerer.fingerprint,
-        relevance_weight=weight,
+        relevance_weight=weights[0],
+        rank_weight=weights[1],
         calibration=fit_calibration(x_first + x_all, right_first + right_all),
         threshold=0.5 if precision is None else threshold_for(p.tolist(), right.tolist(), precision),
         curve=coverage_curve(p.tolist(), right.tolist()),

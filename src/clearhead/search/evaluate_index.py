@@ -50,7 +50,7 @@ def evaluate_index(
     """Ask all questions, and return the metrics with the outcome of each; without a reader, measure retrieval alone.
 
     A passage is right if it has an answer of the question. Recall and MRR are over the questions that have an answer,
-    EM and F1 over all.
+    EM and F1 over all; `best_exact` and `best_f1` are those of the best candidate, whether it is given or held back.
     """
     outcomes: list[QuestionOutcome] = []
     for done, row in enumerate(questions, 1):
@@ -101,6 +101,7 @@ def _measure(outcomes: Sequence[QuestionOutcome], with_answers: bool) -> Callabl
     given = np.array([o.result is not None and o.result.answer is not None for o in outcomes])
     p = np.array([0.0 if o.result is None else o.result.probability for o in outcomes])
     right = np.array([_is_right(o) for o in outcomes])
+    best_f1 = np.array([_best_f1(o) for o in outcomes])
     seconds = np.array([o.seconds for o in outcomes])
 
     def measure(some: Numbers) -> dict[str, float]:
@@ -110,6 +111,7 @@ def _measure(outcomes: Sequence[QuestionOutcome], with_answers: bool) -> Callabl
         if with_answers:
             scores |= {
                 "exact": 100 * float(exact[some].mean()), "f1": 100 * float(f1[some].mean()),
+                "best_exact": 100 * float(right[some].mean()), "best_f1": 100 * float(best_f1[some].mean()),
                 "answered": 100 * float(given[some].mean()), "auroc": 100 * _auroc(p[some], right[some]),
                 "answerability_auroc": 100 * _auroc(p[some], asked[some]),
                 "ece": calibration_error(p[some], right[some]),
@@ -127,6 +129,13 @@ def _is_right(outcome: QuestionOutcome) -> bool:
     if outcome.result is None or not outcome.result.candidates:
         return False
     return bool(outcome.expected) and measured(outcome.result.candidates[0].text, outcome.expected)[0] == 1.0
+
+
+def _best_f1(outcome: QuestionOutcome) -> float:
+    """Return the F1 of the best candidate, answered or held back."""
+    if outcome.result is None or not outcome.result.candidates or not outcome.expected:
+        return 0.0
+    return measured(outcome.result.candidates[0].text, outcome.expected)[1]
 
 
 def _auroc(p: Numbers, right: Numbers) -> float:

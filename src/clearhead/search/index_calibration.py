@@ -26,6 +26,7 @@ class ReaderCalibration:
 
     reader: str  # fingerprint
     relevance_weight: float
+    rank_weight: float = 0.0
     calibration: Calibration
     threshold: float  # less probable answers are held back
     curve: tuple[CoveragePoint, ...] = ()
@@ -50,7 +51,8 @@ class IndexCalibration:
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         readers = tuple(
             ReaderCalibration(
-                reader=one["reader"], relevance_weight=one["relevance_weight"], threshold=one["threshold"],
+                reader=one["reader"], relevance_weight=one["relevance_weight"],
+                rank_weight=one.get("rank_weight", 0.0), threshold=one["threshold"],
                 calibration=Calibration(tuple(one["calibration"]["weights"]), one["calibration"]["bias"]),
                 curve=tuple(CoveragePoint(**point) for point in one["curve"]),
             )

@@ -34,7 +34,8 @@ from clearhead.text import Tokenizer
 
 CHUNK = 32  # questions tokenized at a time: each has several passages
 LABELS = ("start", "end", "relevance")
-WEIGHTS = (0.0, 0.5, 1.0, 2.0)  # of the relevance, tried on the validation rows
+WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0)  # of the relevance, tried on the validation rows
+RANK_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0)  # of the place in the search, tried on questions to an index
 
 QuestionAndPassages = tuple[str, Sequence[str]]
 
@@ -77,6 +78,7 @@ class PassageReader(SpanTask):
     relevance_weight: float = 1.0  # in the score of a span: start + end + weight * relevance
     calibration: Calibration = field(default_factory=Calibration)
     threshold: float | None = None  # of the probability; None: every question has an answer
+    rank_weight: float = 0.0  # of the logarithm of a passage's rank in the search, which lowers the score
 
     suffix: ClassVar[str] = "TokenClassification"
     spec: ClassVar[TaskSpec] = TaskSpec(
@@ -186,7 +188,7 @@ class PassageReader(SpanTask):
 
     def result(self, spans: Sequence[PassageSpan], relevance: Sequence[float], nbest: int = 5) -> ReaderResult:
         """Return the answer to a question from the candidates in its passages."""
-        ranked = merge_spans(spans, relevance, self.relevance_weight)
+        ranked = merge_spans(spans, relevance, (self.relevance_weight, self.rank_weight))
         probability = self.calibration.probability(features(ranked, relevance)) if ranked else 0.0
         answered = bool(ranked) and (self.threshold is None or probability >= self.threshold)
         return ReaderResult(
@@ -216,23 +218,27 @@ class PassageReader(SpanTask):
             for found in self.read(loaded.model, [inputs for inputs, _ in good[lo : lo + CHUNK]])
         ]
         targets = [answers for _, answers in good]
-        weight = fit_relevance_weight(read, targets)
-        calibration = fit_calibration(*outcomes(read, targets, weight))
+        weights = fit_weights(read, targets)
+        calibration = fit_calibration(*outcomes(read, targets, weights))
         return loaded, {
-            "max_len": self.settings.max_len, "relevance_weight": weight, "threshold": self.threshold,
+            "max_len": self.settings.max_len, "relevance_weight": weights[0], "threshold": self.threshold,
             "calibration": calibration.to_dict(),
         }  # fmt: skip
 
 
-def merge_spans(spans: Sequence[PassageSpan], relevance: Sequence[float], weight: float) -> list[PassageSpan]:
+Weights = tuple[float, float]  # of the relevance of a passage, and of the logarithm of its rank in the search
+
+
+def merge_spans(spans: Sequence[PassageSpan], relevance: Sequence[float], weights: Weights) -> list[PassageSpan]:
     """Return the candidates of all passages, best first, with their shares of the probability; each text once.
 
     The share of a text is the sum over the places where it was found; its place is the best of them.
     """
+    prior = [weights[0] * value - weights[1] * math.log(rank) for rank, value in enumerate(relevance, 1)]
     at = {
         (s.passage, s.start, s.end): s for s in sorted(spans, key=lambda s: s.score)
     }  # windows overlap: keep the best
-    scored = [replace(s, score=s.score + weight * relevance[s.passage]) for s in at.values()]
+    scored = [replace(s, score=s.score + prior[s.passage]) for s in at.values()]
     shares = torch.softmax(torch.tensor([0.0, *(s.score for s in scored)], dtype=torch.float64), 0)[1:].tolist()
     by_text: dict[str, PassageSpan] = {}
     for span, share in sorted(zip(scored, shares, strict=True), key=lambda pair: (-pair[0].score, pair[0].passage)):
@@ -244,18 +250,24 @@ def merge_spans(spans: Sequence[PassageSpan], relevance: Sequence[float], weight
     return sorted(by_text.values(), key=lambda s: (-s.probability, s.passage, s.start))
 
 
-def fit_relevance_weight(read: Sequence[Read], targets: Sequence[Sequence[str]]) -> float:
-    """Return the weight with the most right answers; of equals the one nearest to 1."""
-    return max(WEIGHTS, key=lambda weight: (sum(outcomes(read, targets, weight)[1]), -abs(weight - 1.0)))
+def fit_weights(
+    read: Sequence[Read], targets: Sequence[Sequence[str]], rank_weights: Sequence[float] = (0.0,)
+) -> Weights:
+    """Return the weights with the most right answers; of equals the first of the rank, and a relevance nearest to 1.
+
+    Ranks count only where the passages are in the order of a search.
+    """
+    choices = [(weight, rank_weight) for rank_weight in rank_weights for weight in WEIGHTS]
+    return max(choices, key=lambda pair: (sum(outcomes(read, targets, pair)[1]), -abs(pair[0] - 1.0)))
 
 
 def outcomes(
-    read: Sequence[Read], targets: Sequence[Sequence[str]], weight: float
+    read: Sequence[Read], targets: Sequence[Sequence[str]], weights: Weights
 ) -> tuple[list[tuple[float, float, float]], list[float]]:
     """Return what the calibration reads of each question, and whether its best candidate is right."""
     inputs, right = list[tuple[float, float, float]](), list[float]()
     for (spans, relevance), wanted in zip(read, targets, strict=True):
-        ranked = merge_spans(spans, relevance, weight)
+        ranked = merge_spans(spans, relevance, weights)
         inputs.append(features(ranked, relevance))
         right.append(float(bool(ranked) and bool(wanted) and measured(ranked[0].text, wanted)[0]))
     return inputs, right
