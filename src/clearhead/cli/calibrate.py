@@ -28,8 +28,8 @@ def calibrate(
     """Fit an index to questions with known answers, and keep the result with it.
 
     Fitted are the weights of vectors against words, of the relevance of a passage and of its rank in the search, and
-    the probability that an answer is right. Rows without an answer are questions that the documents do not answer. Measure
-    with other questions: `clearhead eval`.
+    the probability that an answer is right. Rows without an answer are questions that the documents do not answer.
+    Measure with other questions: `clearhead eval`.
 
     Example: clearhead calibrate my-index questions.csv --precision 0.9
     """
