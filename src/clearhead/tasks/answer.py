@@ -35,7 +35,7 @@ from clearhead.text import Tokenizer
 CHUNK = 32  # questions tokenized at a time: each has several passages
 LABELS = ("start", "end", "relevance")
 WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0)  # of the relevance, tried on the validation rows
-RANK_WEIGHTS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)  # of the place in the search, tried on questions to an index
+RANK_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0)  # of the place in the search, tried on questions to an index
 
 QuestionAndPassages = tuple[str, Sequence[str]]
 
