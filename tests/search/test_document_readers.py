@@ -69,6 +69,14 @@ def test_html_is_what_a_reader_sees(tmp_path):
     assert found.headings == ((0, "Big title"),)
 
 
+def test_permanent_links_of_headings_are_no_text(tmp_path):
+    page = '<h1>Built-in Functions<a class="headerlink" href="#x" title="Link">\u00b6</a></h1><p>len(s) returns the length.</p>'
+    (tmp_path / "page.html").write_text(page)
+    (document,) = read_documents(tmp_path)
+    assert document.headings == ((0, "Built-in Functions"),)
+    assert document.text.split("\n")[0] == "Built-in Functions"
+
+
 def test_html_of_any_depth_is_read_without_recursion(tmp_path):
     (tmp_path / "deep.html").write_text("<div>" * 4_000 + "bottom" + "</div>" * 4_000)
     assert only(tmp_path).text.strip() == "bottom"

@@ -42,6 +42,11 @@ test("plural", () => {
   expect([plural(1, "token"), plural(2000, "token")]).toEqual(["1 token", "2,000 tokens"]);
 });
 
+test("single line breaks of a file become spaces, and blank lines stay", () => {
+  const text = marked("one\ntwo\n\nthree\n", 0, [4, 7], null).map((node) => node.textContent);
+  expect(text).toEqual(["one ", "two", "\n\nthree "]);
+});
+
 test("an answer is marked inside its sentence, by code points", () => {
   const nodes = marked("🙂 One. It is x! End.", 100, [113, 114], [107, 115]);
   const box = make("p", {}, ...nodes);

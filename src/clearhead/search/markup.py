@@ -90,7 +90,10 @@ class _Writer:
         if name == "-text":
             self._write(node.text_content or "")
             return False
-        if name in HIDDEN or name.startswith(("-", "!")) or "hidden" in (node.attributes or {}):
+        attributes = node.attributes or {}
+        if name in HIDDEN or name.startswith(("-", "!")) or "hidden" in attributes:
+            return False
+        if "headerlink" in (attributes.get("class") or ""):  # the permanent link of a heading: a pilcrow
             return False
         if name in BLOCKS:
             self._line()

@@ -49,7 +49,8 @@ interface SourceBody {
 
 /** A text with parts marked: ranges are characters (code points) of the document that the text begins at `base` of. */
 export function marked(text: string, base: number, answer: [number, number] | null, sentence: [number, number] | null): Node[] {
-  const characters = Array.from(text);
+  // single line breaks are those of the file, not of its paragraphs
+  const characters = Array.from(text).map((c, i, all) => (c === "\n" && i > 0 && all[i - 1] !== "\n" && all[i + 1] !== "\n" ? " " : c));
   const cuts = [0, characters.length];
   for (const range of [answer, sentence]) if (range) cuts.push(range[0] - base, range[1] - base);
   const places = [...new Set(cuts)].filter((n) => n >= 0 && n <= characters.length).sort((a, b) => a - b);
@@ -160,7 +161,7 @@ function hit(passage: Passage, note: string): HTMLElement {
   const range: [number, number] = [passage.start, passage.end];
   const head = place(passage, () => void openSource(passage.source, range));
   head.append(make("span", { text: note }));
-  return make("article", { class: "hit" }, make("blockquote", { text: passage.text }), head);
+  return make("article", { class: "hit" }, make("blockquote", {}, ...marked(passage.text, 0, null, null)), head);
 }
 
 async function start(): Promise<void> {
