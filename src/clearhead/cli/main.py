@@ -52,7 +52,7 @@ COMMANDS = {
         "index": "Index documents for search.",
         "search": "Find the passages of an index that fit a query.",
         "ask": "Answer a question from the documents of an index.",
-        "calibrate": "Fit an index to questions with known answers.",
+        "calibrate": "Fit an index to questions with known answers, and keep the result with it.",
     },
     "Tools": {
         "export": "Export a model to ONNX, int8 or CTranslate2.",
