@@ -43,7 +43,7 @@ def calibrate(
     from clearhead.search.calibrate_index import calibrate_index
 
     opened = Index.open(index)
-    answerer = Answerer(opened, reader) if reader or opened.config.reader else None
+    answerer = Answerer.find(opened, reader)
     rows = question_rows(file, parse_columns(column))
     questions = spread([question_values(row.values) for row in rows], max_queries)
     with show_progress() as on_progress:

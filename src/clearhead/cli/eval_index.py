@@ -25,7 +25,7 @@ def eval_index(
     from clearhead.search.translated_questions import QuestionTranslator
 
     index = Index.open(address)
-    answerer = Answerer(index, reader) if reader or index.config.reader else None
+    answerer = Answerer.find(index, reader)
     rows = question_rows(file, columns)
     questions = [question_values(row.values) for row in rows]
     if not questions:

@@ -108,7 +108,7 @@ def serve(
         from clearhead.serve.search_app import SearchService, make_search_app
 
         index = Index.open(indexes[0])
-        answerer = Answerer(index, reader) if reader or index.config.reader else None
+        answerer = Answerer.find(index, reader)
         app = make_search_app(SearchService(index, answerer, feedback, translator), security=security)
         server = Server(app, host, port)
         tasks = ["search"] if answerer is None else ["search", "ask"]

@@ -109,7 +109,8 @@ class HeadMapping:
     stacks: tuple[str, ...] | None = None  # None: the family's
 
 
-def _check_pooling(name: Any) -> str:
+def check_pooling(name: Any) -> str:
+    """Return a pooling that config.json names; ValueError if there is no such."""
     if name not in POOLS:
         raise ValueError(f"config.json sets pooling to {name!r:.100}: choose {', '.join(POOLS)}")
     return name
@@ -120,7 +121,7 @@ POOLED = "PooledForSequenceClassification"
 POOLED_HEAD = HeadMapping(
     "sequence",
     {"pooled.attention": "attention", "pooled.output": "output"},
-    {"pool": ConfigKey("pooling", "mean", _check_pooling), "dropout": ConfigKey("pooling_dropout", 0.1)},
+    {"pool": ConfigKey("pooling", "mean", check_pooling), "dropout": ConfigKey("pooling_dropout", 0.1)},
 )
 
 

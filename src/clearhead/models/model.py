@@ -10,6 +10,7 @@ from clearhead.attention import KeyValueStore, Layout
 from clearhead.models.heads import HeadConfig, build_head
 from clearhead.models.recurrent import RecurrentConfig, RecurrentDecoder, RecurrentEncoder, check_roles
 from clearhead.models.transformer import TransformerConfig, TransformerStack, build_decoder, build_encoder
+from clearhead.vision import PatchConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +50,11 @@ class ModelConfig:
         stack = self.encoder if self.decoder is None else self.decoder
         assert stack is not None
         return stack
+
+    @property
+    def patches(self) -> PatchConfig | None:
+        """How images are divided into tokens; None: the model reads text."""
+        return self.encoder.patches if isinstance(self.encoder, TransformerConfig) else None
 
     @property
     def output_width(self) -> int:

@@ -71,6 +71,11 @@ class Answerer:
         self.fingerprint = _fingerprint(self.loaded)
         self._language = index.config.passages.language
 
+    @staticmethod
+    def find(index: Index, reader: str | None) -> "Answerer | None":
+        """Return the answers of an index by this reader or by its own; None where it has none."""
+        return Answerer(index, reader) if reader or index.config.reader else None
+
     @property
     def _reader(self) -> PassageReader:
         """The reader as it was calibrated on this index, or else in its training."""

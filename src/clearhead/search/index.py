@@ -242,17 +242,17 @@ class Index:
         by_text = self._table.search_text(query, depth) if mode != "vectors" else []
         by_vector = [] if vector is None else self._table.search_vectors(vector, depth)
         places = [{id: rank for rank, (id, _) in enumerate(found, 1)} for found in (by_text, by_vector)]
-        scores = dict(by_text if mode == "words" else by_vector)
         if mode == "hybrid":
-            scores = dict(fuse(places[0], places[1], self.vector_weight))
-        best = sorted(scores, key=lambda id: (-scores[id], id))[:k]
-        rows = self._table.rows(best)
+            best = fuse(places[0], places[1], self.vector_weight)[:k]
+        else:
+            best = sorted(by_text or by_vector, key=lambda found: (-found[1], found[0]))[:k]
+        rows = self._table.rows([id for id, _ in best])
         return [
             SearchResult(
                 rows[id]["text"], rows[id]["source"], rows[id]["start"], rows[id]["end"], rows[id]["heading"],
-                rows[id]["page"], float(scores[id]), places[0].get(id), places[1].get(id),
+                rows[id]["page"], float(score), places[0].get(id), places[1].get(id),
             )
-            for id in best
+            for id, score in best
         ]  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from clearhead.data.image_rows import ImageFile
 from clearhead.data.rows import SkippedRow
 from clearhead.hub.families import FAMILIES, OWN
 from clearhead.hub.folder import LoadedModel
-from clearhead.models import ModelConfig, TransformerConfig
+from clearhead.models import ModelConfig
 from clearhead.models.model import Model
 from clearhead.tasks.classify import Classification, Classify
 from clearhead.tasks.encoder_task import head_labels
@@ -25,7 +25,7 @@ from clearhead.tasks.model_presets import image_encoder
 from clearhead.tasks.task import Batch, SaveFormat, Skipped, TaskConfig, TaskSpec
 from clearhead.tasks.windows import CHUNK
 from clearhead.text import Tokenizer
-from clearhead.vision import ImageProcessor, PatchConfig, UnreadableImage, augment, mix, read_image
+from clearhead.vision import ImageProcessor, UnreadableImage, augment, mix, read_image
 
 PROCESSOR_FILE = "preprocessor_config.json"
 
@@ -60,7 +60,9 @@ class ClassifyImages(Classify):
         multiple = loaded.hf_config.get("problem_type") == "multi_label_classification"
         labels = Labels("multi_label" if multiple else "single_label", names)
         thresholds = tuple(loaded.metadata.get("answers", {}).get("thresholds", ()))
-        settings = TaskConfig(image_tokens=_patches(loaded.config).num_tokens)
+        patches = loaded.config.patches
+        assert patches is not None
+        settings = TaskConfig(image_tokens=patches.num_tokens)
         return cls(None, labels, settings, thresholds, read_image_processor(loaded.extra_files))
 
     def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:
@@ -134,7 +136,7 @@ class ClassifyImages(Classify):
     def save_format(self, config: ModelConfig) -> SaveFormat:
         """Return ViT's format; models with a convolutional stem have clearhead's own."""
         files = {PROCESSOR_FILE: (json.dumps(self.processor.to_config(), indent=2) + "\n").encode()}
-        if _patches(config).stem_layers:
+        if config.patches is not None and config.patches.stem_layers:
             return SaveFormat(OWN["clearhead-cct"], "CctForImageClassification", files=files)
         return SaveFormat(FAMILIES["vit"], "ViTForImageClassification", files=files)
 
@@ -145,8 +147,3 @@ def read_image_processor(files: Mapping[str, bytes]) -> ImageProcessor:
     if content is None:
         raise ValueError(f"this folder has no {PROCESSOR_FILE}: add it, it defines the size and scale of images")
     return ImageProcessor.from_config(json.loads(content))
-
-
-def _patches(config: ModelConfig) -> PatchConfig:
-    assert isinstance(config.encoder, TransformerConfig) and config.encoder.patches is not None
-    return config.encoder.patches

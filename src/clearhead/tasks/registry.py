@@ -46,6 +46,6 @@ def task_of(loaded: LoadedModel) -> AnswerTask:
             f"{loaded.architecture} does not classify, tag or answer questions: `clearhead new classify --data FILE` "
             "starts a model that does"
         )
-    if loaded.config.encoder is not None and getattr(loaded.config.encoder, "patches", None) is not None:
+    if loaded.config.patches is not None:
         return ClassifyImages.from_model(loaded)
     return ANSWER_TASKS[name].from_model(loaded)

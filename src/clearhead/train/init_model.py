@@ -65,7 +65,7 @@ class Pretrained:
     @property
     def patches(self) -> PatchConfig:
         """How it divides images; ValueError where it reads text."""
-        patches = getattr(self.config.stack, "patches", None)
+        patches = self.config.patches
         if patches is None:
             raise ValueError(f"{self.folder} reads text, but data.train names images: choose an image model")
         return patches

@@ -3,16 +3,8 @@
 from dataclasses import asdict
 
 from clearhead.hub.families.vit import VIT
-from clearhead.hub.mapping import ConfigKey, DerivedKey, Family, HeadMapping
-from clearhead.models.heads import POOLS
+from clearhead.hub.mapping import ConfigKey, DerivedKey, Family, HeadMapping, check_pooling
 from clearhead.vision import PatchConfig
-
-
-def _pool(name: object) -> object:
-    if name not in POOLS:
-        raise ValueError(f"config.json sets pooling to {name!r:.100}: choose {', '.join(POOLS)}")
-    return name
-
 
 CCT = Family(
     model_type="clearhead-cct",
@@ -27,7 +19,7 @@ CCT = Family(
     weights={},
     heads={
         "CctForImageClassification": HeadMapping(
-            "sequence", settings={"pool": ConfigKey("pooling", "attention", _pool)}
+            "sequence", settings={"pool": ConfigKey("pooling", "attention", check_pooling)}
         ),
     },
 )
