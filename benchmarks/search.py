@@ -34,7 +34,7 @@ from clearhead.pipeline import load
 from clearhead.search import Answerer, Document, Index, IndexConfig, PassageConfig
 from clearhead.search.ask import FIRST, MORE
 from clearhead.search.index import fingerprint
-from clearhead.search.lance_table import LanceTable
+from clearhead.search.lance_table import VECTOR_INDEX_ROWS, LanceTable
 from clearhead.search.passage_table import create_table, open_table
 from clearhead.tasks.answer import LABELS, PassageReader
 from clearhead.text.sentences import split_sentences
@@ -128,7 +128,7 @@ def faiss_search(vectors: np.ndarray, k: int, query: dict[str, np.ndarray]) -> C
     import faiss
 
     faiss.omp_set_num_threads(2)
-    if len(vectors) < 100_000:
+    if len(vectors) < VECTOR_INDEX_ROWS:
         index = faiss.IndexFlatIP(vectors.shape[1])
     else:
         lists = int(len(vectors) ** 0.5)

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, Literal, cast, overload
 
 import torch
 from torch import Tensor
@@ -32,6 +32,7 @@ from clearhead.hub.sentence import SentenceConfig, read_sentence
 from clearhead.models.heads import HeadKind
 from clearhead.models.precision import choose_device, choose_dtype
 from clearhead.tasks import Classification, Classify, Pair, QaResult, QuestionAnswering, Rerank, Tag, TagResult
+from clearhead.tasks.classify_images import ClassifyImages, ImageInput
 from clearhead.tasks.embed_texts import BATCH_TOKENS, EmbeddedBatch, embed_texts
 from clearhead.tasks.explain import Explanation, explain_cosine, explain_relevance
 from clearhead.tasks.rerank import RankedDocument
@@ -254,20 +255,28 @@ class Pipeline:
         return chat(self.generator, turns, params, max_new_tokens=max_new_tokens)
 
     @overload
-    def classify(self, texts: str, pairs: str | None = None) -> Classification: ...  # type: ignore[overload-overlap]
+    def classify(self, texts: str | Path | bytes | Tensor, pairs: str | None = None) -> Classification: ...  # type: ignore[overload-overlap]
 
     @overload
-    def classify(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[Classification]: ...
+    def classify(self, texts: Sequence[ImageInput], pairs: Sequence[str] | None = None) -> list[Classification]: ...
 
     def classify(
-        self, texts: str | Sequence[str], pairs: str | Sequence[str] | None = None
+        self, texts: ImageInput | Sequence[ImageInput], pairs: str | Sequence[str] | None = None
     ) -> Classification | list[Classification]:
         """Classify each text, or each pair of texts: a label, several labels or a number, and the scores of all labels.
 
-        A text longer than the model reads is read in windows.
+        A text longer than the model reads is read in windows. A model of images reads paths, contents of files or
+        pixels (3, H, W) of uint8 instead of texts.
         """
-        if isinstance(texts, str):
+        if not isinstance(texts, Sequence) or isinstance(texts, str | bytes):
             return self.classify([texts], None if pairs is None else [str(pairs)])[0]
+        if self.loaded.config.patches is not None:
+            if pairs is not None:
+                raise ValueError("this model classifies images, which have no second text: leave `pairs` out")
+            return list(ClassifyImages.from_model(self.loaded).answer(self.loaded, texts))
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError("this model classifies texts: give strings")
+        texts = cast(Sequence[str], texts)
         if pairs is None:
             return list(Classify.from_model(self.loaded).answer(self.loaded, texts))
         if isinstance(pairs, str) or len(pairs) != len(texts):

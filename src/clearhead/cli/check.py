@@ -30,7 +30,8 @@ def check(
     """Check labeled data before training: labels, lengths, leaks.
 
     Reports label counts, token lengths, unreadable rows, duplicates, contradicting labels and rows that leak from one
-    split into another. Rows are named by file and line; their text is not shown. Nothing is written.
+    split into another; of images also those that look alike, and labels that look wrong. Rows are named by file and
+    line; their text is not shown. Nothing is written.
 
     Example: clearhead check recipe.yaml
     """
@@ -57,11 +58,12 @@ def show(console: Console, result: DataCheck) -> None:
     from clearhead.train.tracking import duration
 
     table = Table(box=None, pad_edge=False)
-    for name in ("split", "rows", "tokens: median", "p95", "max", f"longer than {result.max_len}"):
+    columns = ("tokens: median", "p95", "max", f"longer than {result.max_len}") if result.max_len is not None else ()
+    for name in ("split", "rows", *columns):
         table.add_column(name, justify="left" if name == "split" else "right")
     for part in result.parts:
-        lengths = ("", "", "") if part.tokens is None else tuple(f"{n:,}" for n in part.tokens)
-        table.add_row(part.name, f"{part.rows:,}", *lengths, f"{part.over:,}" if part.tokens else "")
+        lengths = ("", "", "", "") if part.tokens is None else tuple(f"{n:,}" for n in (*part.tokens, part.over))
+        table.add_row(part.name, f"{part.rows:,}", *(lengths if columns else ()))
     console.print(table)
     labels = dict(result.parts[0].labels)
     if labels:

@@ -41,7 +41,7 @@ COMMANDS = {
         "info": "Describe a model folder and verify its files.",
     },
     "Predict and serve": {
-        "predict": "Run a trained classifier, tagger or question answerer.",
+        "predict": "Run a trained classifier of texts or images, a tagger or a question answerer.",
         "translate": "Translate text, one line at a time.",
         "generate": "Generate text from a prompt, greedily or by sampling.",
         "chat": "Chat with a dialogue model in the terminal.",

@@ -21,7 +21,8 @@ def new(
     data: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Training data: one table, or one text file per column (source, then target). Repeatable.",
+            help="Training data: one table, one text file per column (source, then target; repeatable), or a folder or "
+            "tar file of images in folders named by their label.",
             show_default=False,
         ),
     ] = None,
@@ -50,6 +51,7 @@ def new(
     rows mined from the documents, a recipe for the retriever, with questions one for the reader, and the commands.
 
     Example: clearhead new classify --data reviews.csv
+    Example: clearhead new classify --data photos/
     Example: clearhead new search --docs manual/ --questions asked.csv
     """
     from clearhead.cli.task_rows import parse_columns

@@ -4,10 +4,12 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.data import Rows, columns_of, read_rows
+from clearhead.data.image_rows import FOLDER, is_image_source, single_image, with_image_name
 from clearhead.data.spans import is_span_file
 from clearhead.hub.folder import LoadedModel
 from clearhead.tasks.labels import COLUMNS
 from clearhead.train.recipe_finetune import find_pairs
+from clearhead.vision.image_files import SUFFIXES
 
 PAIR_FIELDS = ("anchor", "positive", "negative", "text", "second", "number")
 INPUTS = {
@@ -16,15 +18,27 @@ INPUTS = {
 }  # fmt: skip
 
 
+def inputs_of(task: Any) -> tuple[str, ...]:
+    """Return the fields that a task reads."""
+    return task.texts if reads_images(task) else INPUTS[task.spec.name]
+
+
+def reads_images(task: Any) -> bool:
+    return "image" in getattr(task, "texts", ())
+
+
 def rows_for(
     task: Any, loaded: LoadedModel, file: Path, columns: dict[str, str], *, labeled: bool, id_column: str | None = None
 ) -> Rows:
     """Return the rows of a file; a field's column is the given one, else that of training, else the field's name.
 
-    With an id column, the rows have its value under "id".
+    With an id column, the rows have its value under "id"; images in a folder have their name there.
     """
     trained = loaded.metadata.get("recipe", {}).get("data", {}).get("train", {})
-    fields = list(INPUTS[task.spec.name])
+    fields = list(inputs_of(task))
+    if reads_images(task) and not columns_in_table(file):
+        rows = _images(task, file, columns, labeled=labeled)
+        return Rows(lambda: task.decode(map(with_image_name, rows.raw())))
     if labeled and task.spec.name in ("embed", "rerank"):
         available = set() if columns else set(columns_of(file))
         if task.spec.name == "embed" and {"text", "label"} <= available and "second" not in available:
@@ -34,7 +48,7 @@ def rows_for(
         column_set = next((c for c in task.spec.column_sets if set(c) <= set(trained)), task.spec.column_sets[0])
         fields += [name for name in column_set if name not in fields]
         if task.spec.name in ("classify", "pair"):
-            fields = [*INPUTS[task.spec.name], next(n for n, kind in COLUMNS.items() if kind == task.labels.kind)]
+            fields = [*inputs_of(task), next(n for n, kind in COLUMNS.items() if kind == task.labels.kind)]
     if task.spec.name == "tag" and labeled and not columns and is_span_file(file):
         return read_rows(file, {"words": "spans", "tags": "spans"})
     available = columns_of(file)
@@ -49,7 +63,23 @@ def rows_for(
                 f"name one with --column {name}=NAME"
             )
         result[name] = column
-    return read_rows(file, result | ({"id": id_column} if id_column is not None else {}))
+    rows = read_rows(file, result | ({"id": id_column} if id_column is not None else {}))
+    return Rows(lambda: task.decode(rows.raw())) if reads_images(task) else rows
+
+
+def columns_in_table(file: Path) -> bool:
+    """Return whether a file is a table of images, not an image, or a folder or tar file of images."""
+    return not is_image_source(file) and file.suffix.lower() not in SUFFIXES
+
+
+def _images(task: Any, file: Path, columns: dict[str, str], *, labeled: bool) -> Rows:
+    """Return an image, or the images of a folder or tar file."""
+    if not is_image_source(file):
+        if labeled:
+            raise ValueError(f"{file} is one image without a label: give a folder with a folder for each label")
+        return Rows(lambda: single_image(file))
+    label = next(name for name, kind in COLUMNS.items() if kind == task.labels.kind)
+    return read_rows(file, {"image": columns.get("image", "."), **({label: FOLDER} if labeled else {})})
 
 
 def labeled_pairs(file: Path, columns: dict[str, str], trained: dict[str, str]) -> Rows:

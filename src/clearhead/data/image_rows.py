@@ -51,6 +51,21 @@ def image_rows(source: Path, columns: Mapping[str, str]) -> Iterator[Row | Skipp
             yield Row({"image": found, **dict.fromkeys(labeled, label)}, str(source), number)
 
 
+def single_image(path: Path) -> Iterator[Row | SkippedRow]:
+    """Yield one image as a row."""
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}: check the path")
+    found = _read(path, path.name)
+    yield SkippedRow(str(path), 1, found) if isinstance(found, str) else Row({"image": found}, str(path), 1)
+
+
+def with_image_name(row: Row | SkippedRow) -> Row | SkippedRow:
+    """Add the name of the image as the id of its row."""
+    if isinstance(row, SkippedRow):
+        return row
+    return Row({**row.values, "id": row.values["image"].name}, row.file, row.line)
+
+
 def with_images(rows: Iterator[Row | SkippedRow], base: Path) -> Iterator[Row | SkippedRow]:
     """Replace the path in the column `image` of a table's rows, relative to `base`, by the image."""
     for row in rows:
@@ -63,7 +78,7 @@ def with_images(rows: Iterator[Row | SkippedRow], base: Path) -> Iterator[Row | 
         except (OSError, ValueError) as error:
             found = f"{name}: {error}"
         if isinstance(found, str):
-            yield SkippedRow(row.file, row.line, found, row.values)
+            yield SkippedRow(row.file, row.line, found, {n: v for n, v in row.values.items() if n != "image"})
         else:
             yield Row({**row.values, "image": found}, row.file, row.line)
 

@@ -3,12 +3,22 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-VECTOR_INDEX_ROWS = 100_000  # from so many passages on, vectors are searched by an index instead of exactly
+VECTOR_INDEX_ROWS = 50_000  # from so many passages on, vectors are searched by an index instead of exactly
 KEY = b"clearhead"  # of the schema's metadata
+
+
+@dataclass(frozen=True)
+class _VersionVectors:
+    """All vectors of a version of a table."""
+
+    version: int
+    ids: list[str]
+    values: np.ndarray  # [passages, width]
 
 
 class LanceTable:
@@ -16,6 +26,7 @@ class LanceTable:
 
     def __init__(self, dataset: Any) -> None:
         self._dataset = dataset
+        self._vectors: _VersionVectors | None = None  # of a small table, from its first search by vectors on
 
     @staticmethod
     def open(uri: str) -> "LanceTable | None":
@@ -142,12 +153,22 @@ class LanceTable:
 
     def search_vectors(self, vector: np.ndarray, k: int) -> list[tuple[str, float]]:
         """Return the ids and cosines of the passages with the nearest vectors."""
-        if not len(self):
-            return []
+        if len(self) < VECTOR_INDEX_ROWS:
+            return self._exact_search(np.asarray(vector, "f4"), k)
         nearest = {"column": "vector", "q": np.asarray(vector, "f4"), "k": k, "metric": "dot", "nprobes": 24,
                    "refine_factor": 4}  # fmt: skip
         found = self._dataset.to_table(columns=["id", "_distance"], nearest=nearest)
         return [(id, 1.0 - d) for id, d in zip(found["id"].to_pylist(), found["_distance"].to_pylist(), strict=True)]
+
+    def _exact_search(self, vector: np.ndarray, k: int) -> list[tuple[str, float]]:
+        """Search all vectors of a small table, which stay in memory: a scan of the file takes ten times as long."""
+        if self._vectors is None or self._vectors.version != self.version:
+            table = self._dataset.to_table(columns=["id", "vector"])
+            values = table["vector"].combine_chunks().flatten().to_numpy().reshape(len(table), len(vector))
+            self._vectors = _VersionVectors(self.version, table["id"].to_pylist(), values)
+        ids, cosines = self._vectors.ids, self._vectors.values @ vector
+        nearest = np.argpartition(-cosines, k)[:k] if k < len(ids) else np.arange(len(ids))
+        return [(ids[i], float(cosines[i])) for i in nearest[np.argsort(-cosines[nearest], kind="stable")]]
 
     def snapshot(self) -> AbstractContextManager[None]:
         """A table reads one version until it is refreshed."""

@@ -1,7 +1,7 @@
 """Image classification: one label or several labels for an image."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
@@ -29,8 +29,8 @@ from clearhead.vision import ImageProcessor, UnreadableImage, augment, mix, read
 
 PROCESSOR_FILE = "preprocessor_config.json"
 
-ImageInput = Path | bytes | ImageFile | Tensor
-"""A file, its content, or pixels (3, H, W) of uint8."""
+ImageInput = str | Path | bytes | ImageFile | Tensor
+"""The path of a file, its content, or pixels (3, H, W) of uint8."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,25 +67,29 @@ class ClassifyImages(Classify):
 
     def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:
         """Decode and resize images; those that cannot be read are skipped and reported, as are unknown labels."""
-        decoded = Rows(lambda: self._decoded(rows))
+        decoded = Rows(lambda: self.decode(rows))
         columns, skipped = super().encode(decoded)
         if decoded.num_skipped:
             reason = decoded.skipped[0].reason
             skipped.append(Skipped(decoded.num_skipped, decoded.num_rows + decoded.num_skipped, reason))
         return columns, skipped
 
-    def _decoded(self, rows: Rows) -> Iterator[Row | SkippedRow]:
+    def decode(self, rows: Iterable[Row | SkippedRow]) -> Iterator[Row | SkippedRow]:
+        """Replace the image of each row by its pixels; a row whose image cannot be read is skipped."""
         for row in rows:
+            if isinstance(row, SkippedRow):
+                yield row
+                continue
             try:
                 yield replace(row, values={**row.values, "image": self._pixels(row.values["image"])})
             except UnreadableImage as error:
-                yield SkippedRow(row.file, row.line, str(error))
+                yield SkippedRow(row.file, row.line, str(error), {n: v for n, v in row.values.items() if n != "image"})
 
     def _pixels(self, image: ImageInput) -> Tensor:
         if isinstance(image, ImageFile):
             image = read_image(image.content, name=image.name)
         elif not isinstance(image, Tensor):
-            image = read_image(image)
+            image = read_image(Path(image) if isinstance(image, str) else image)
         return self.processor.resize(image)
 
     def read(self, texts: Sequence[Sequence[Any]]) -> InMemoryColumns:

@@ -16,6 +16,8 @@ from clearhead.data import Row, Rows
 from clearhead.tasks import TASKS
 from clearhead.tasks.labels import COLUMNS, parse_labels
 from clearhead.train.distributed import Distributed
+from clearhead.train.findings import MAX_PLACES, DataFinding
+from clearhead.train.image_check import check_images
 from clearhead.train.loop import make_batches, step
 from clearhead.train.optimizer import make_optimizer
 from clearhead.train.recipe import Recipe
@@ -23,20 +25,10 @@ from clearhead.train.run import prepare
 from clearhead.train.run_data import read_part, split_parts
 from clearhead.train.signals import SignalGuard
 
-MAX_PLACES = 5  # shown per finding
 TARGET_COLUMNS = (*COLUMNS, "tags", "answers", "answer")  # not inputs of the model
 TIMED_STEPS = 20
 WARMUP_STEPS = 2  # not timed
 RARE = 10  # labels with fewer examples are reported
-
-
-@dataclass(frozen=True)
-class DataFinding:
-    """A problem in the data: the number of rows and the places of the first ones, without their text."""
-
-    what: str
-    count: int
-    places: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -56,7 +48,7 @@ class DataCheck:
 
     parts: tuple[DataPart, ...]
     findings: tuple[DataFinding, ...]
-    max_len: int
+    max_len: int | None  # None: images, which all have as many tokens
     steps: int
     seconds: float | None  # estimated training time without evaluation; None: not measured
 
@@ -72,7 +64,7 @@ def check_data(recipe: Recipe, base: Path, *, timed: bool = True) -> DataCheck:
     counts: dict[str, tuple[int, Counter[str]]] = {}
     for name, rows in parts.items():
         seen[name], counts[name] = _check_part(name, rows, recipe, findings)
-    findings += _leaks(seen)
+    findings += check_images(parts) if recipe.reads_images else _leaks(seen)
     with tempfile.TemporaryDirectory() as folder:
         run = prepare(recipe, base, Path(folder) / "run")
         statistics: list[DataPart] = []
@@ -85,6 +77,7 @@ def check_data(recipe: Recipe, base: Path, *, timed: bool = True) -> DataCheck:
             statistics.append(_statistics("test", *counts["test"], None, 0))
         seconds = _training_seconds(run) if timed else None
     limit = getattr(getattr(run.task, "settings", None), "max_len", recipe.data.max_len)
+    limit = None if recipe.reads_images else limit
     return DataCheck(tuple(statistics), tuple(findings), limit, run.settings.last, seconds)
 
 
@@ -115,7 +108,7 @@ def _check_part(
         places = tuple(f"{Path(bad.file).name} line {bad.line:,}: {bad.reason}" for bad in rows.skipped[:MAX_PLACES])
         findings.append(DataFinding(f"{name}: unreadable rows, skipped", rows.num_skipped, places))
     for what, pairs in (("duplicate rows", duplicates), ("same text with different labels", contradictions)):
-        if pairs:
+        if pairs and not recipe.reads_images:  # of images, those that look alike are reported
             findings.append(DataFinding(f"{name}: {what}", len(pairs), tuple(pairs[:MAX_PLACES])))
     rare = [label for label, number in labels.items() if number < RARE]
     if name == "train" and rare and recipe.task in ("classify", "pair", "tag"):

@@ -1,0 +1,87 @@
+"""Questions in German over documents in English: XQuAD, translated by a model that was trained here.
+
+`--write FILE` writes the training rows of `recipes/questions-de-en.yaml`: Tatoeba's pairs, and questions of SQuAD's
+train part as pairs of themselves, which teaches names to stay (copied monolingual data, Currey et al. 2017).
+With `--translator` the questions of XQuAD are searched in English, in German, and in German translated. A passage is
+right if it holds an answer. By default the paragraphs of SQuAD's dev part are searched by words; with `--full` those of
+train and dev by words and vectors. The last line is a JSON object: recall@10 of each, with intervals, and that of the
+translated questions divided by that of the English ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import random
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.answers import MODEL, SHARED, SQUAD, make_index, squad_documents
+from clearhead.data import locate, read_rows
+from clearhead.search.evaluate_index import evaluate_index
+from clearhead.search.translated_questions import QuestionTranslator
+
+COPIES = 60_000  # questions of SQuAD's train part
+
+
+def training_rows() -> Iterator[dict[str, str]]:
+    for row in read_rows(locate("tatoeba:deu-eng.zip/deu.txt", base="."), {"en": "1", "de": "2"}):
+        yield {"de": row.values["de"], "en": row.values["en"]}
+    questions = [
+        row.values["question"].strip() for row in read_rows(SQUAD / "train-v1.1.json", {"question": "question"})
+    ]
+    for question in random.Random(1).sample(questions, COPIES):
+        yield {"de": question, "en": question}
+
+
+def questions(language: str) -> list[dict[str, Any]]:
+    content = json.loads(lzma.decompress((SHARED / "xquad" / f"xquad.{language}.json.xz").read_bytes()))
+    return [
+        {"id": qa["id"], "question": qa["question"], "answers": [a["text"] for a in qa["answers"]]}
+        for article in content["data"]
+        for paragraph in article["paragraphs"]
+        for qa in paragraph["qas"]
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the training rows, and stop")
+    parser.add_argument("--translator", help="trained translator, a model folder")
+    parser.add_argument("--full", action="store_true", help="all questions over all paragraphs, with vectors")
+    parser.add_argument("--folder", help="keep the index here")
+    given = parser.parse_args()
+    if given.write:
+        with given.write.open("w", encoding="utf-8") as file:
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in training_rows())
+        return
+    if not given.translator:
+        parser.error("needs --translator, a model trained by recipes/questions-de-en.yaml")
+    english, german = questions("en"), questions("de")
+    if not given.full:
+        english, german = english[::12], german[::12]
+    with tempfile.TemporaryDirectory() as temporary:
+        uri = f"{given.folder or temporary}/squad-{'open' if given.full else 'dev'}"
+        index = make_index(uri, squad_documents(given.full), MODEL if given.full else None, 200)
+        translated = QuestionTranslator(given.translator)([row["question"] for row in german])
+        asked = {
+            "english": english,
+            "german": [{**e, "question": d["question"]} for e, d in zip(english, german, strict=True)],
+            "translated": [{**e, "question": text} for e, text in zip(english, translated, strict=True)],
+        }
+        result: dict[str, Any] = {"questions": len(english), "passages": len(index)}
+        for name, rows in asked.items():
+            evaluation, _ = evaluate_index(index, None, rows)
+            result[name] = {"recall_10": evaluation.scores()["recall_10"], "mrr": evaluation.scores()["mrr"],
+                            "interval": evaluation.intervals()["recall_10"]}  # fmt: skip
+    for number in range(0, len(german), max(1, len(german) // 8)):
+        print(f"{german[number]['question']}\n  {translated[number]}\n  {english[number]['question']}")
+    result["translated_of_english"] = result["translated"]["recall_10"] / result["english"]["recall_10"]
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

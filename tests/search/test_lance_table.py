@@ -1,0 +1,48 @@
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clearhead.search import lance_table
+from clearhead.search.lance_table import LanceTable
+
+pytest.importorskip("lance")
+
+
+def rows(first: int, count: int) -> list[dict[str, Any]]:
+    return [
+        {"id": f"{i}\n0", "source": str(i), "sha256": "", "start": 0, "end": 1, "page": None, "heading": "", "text": "a",
+         "words": "a"}
+        for i in range(first, first + count)
+    ]  # fmt: skip
+
+
+def unit_vectors(count: int, seed: int) -> np.ndarray:
+    drawn = np.random.default_rng(seed).standard_normal((count, 16), dtype="f4")
+    return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+
+
+def test_vectors_in_memory_are_searched_as_those_of_the_file_and_follow_new_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = str(tmp_path / "passages.lance")
+    table, vectors = LanceTable.create(uri, {}, 16), unit_vectors(60, 1)
+    assert table.search_vectors(vectors[0], 5) == []
+    table.replace(["0"], rows(0, 40), vectors[:40])
+    reader = LanceTable.open(uri)
+    assert reader is not None
+    query = unit_vectors(1, 2)[0]
+    exact = reader.search_vectors(query, 7)
+    with monkeypatch.context() as patch:
+        patch.setattr(lance_table, "VECTOR_INDEX_ROWS", 1)
+        from_file = reader.search_vectors(query, 7)
+    assert [id for id, _ in exact] == [id for id, _ in from_file]
+    np.testing.assert_allclose([score for _, score in exact], [score for _, score in from_file], atol=1e-6)
+    assert len(reader.search_vectors(query, 100)) == 40
+
+    table.replace(["3"], rows(40, 20), vectors[40:])
+    assert reader.search_vectors(vectors[50], 1)[0][0] != "50\n0"  # still the version that was opened
+    reader.refresh()
+    assert reader.search_vectors(vectors[50], 1) == [("50\n0", pytest.approx(1.0, abs=1e-6))]
+    assert "3\n0" not in {id for id, _ in reader.search_vectors(vectors[3], 100)}
