@@ -4,8 +4,8 @@ Needs a trained reader (`recipes/squad-answer.yaml`). Parts: `open`: questions o
 and dev; half of the dev articles calibrate, the other half is measured. `unanswerable`: SQuAD 2.0 dev likewise, ClapNQ
 over its own passages, and COVID questions asked of SQuAD. `covid`: questions over 98 whole articles, of which every
 second one is measured. The last line is a JSON object with the metrics of each part; the default is a small sample of
-`open` over dev alone. `--write-covid` writes the articles and the questions of a third of them, to adapt retriever and reader by
-`clearhead new search`.
+`open` over dev alone. `--write-covid` writes the articles and the questions of a third of them, to adapt retriever and
+reader by `clearhead new search`.
 """
 
 from __future__ import annotations

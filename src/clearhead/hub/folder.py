@@ -66,6 +66,8 @@ class LoadedModel:
     @property
     def max_len(self) -> int | None:
         """The maximum number of tokens of a text: the smaller limit of tokenizer and model; None: unlimited."""
+        if self.config.patches is not None:
+            return None
         stack = self.config.encoder or self.config.stack
         return min((n for n in (self.require_tokenizer.max_len, stack.max_positions) if n is not None), default=None)
 

@@ -21,8 +21,9 @@ from clearhead.serve.dispatcher import ClientDisconnected, Dispatcher
 from clearhead.serve.engine import Engine, EngineLimits
 from clearhead.serve.errors import ApiError, internal_error, shutting_down
 from clearhead.serve.generation import CompletedText, GenerationOptions, chat_request, completion_request
+from clearhead.serve.images import decode_image
 from clearhead.serve.middleware import SecurityConfig, SecurityMiddleware
-from clearhead.serve.model_registry import ModelRegistry, ServedModel
+from clearhead.serve.model_registry import IMAGE_TASK, ModelRegistry, ServedModel
 from clearhead.serve.prometheus import ServerMetrics
 from clearhead.serve.sse import EVENTS, STREAMED, OrjsonResponse, sse_event
 
@@ -142,8 +143,14 @@ def _add_task_routes(app: FastAPI, dispatcher: Dispatcher) -> None:
         return model, await dispatcher.answers(request, model, task, values, options)
 
     async def classify(body: schemas.ClassifyRequest, request: Request) -> Response:
-        """Text classification: the label of each text, with the scores of all labels."""
-        model, results = await run(request, "classify", body.model, schemas.as_list(body.text))
+        """Classification: the label of each text or image, with the scores of all labels."""
+        if body.image is not None:
+            served, files = dispatcher.registry.find(body.model, IMAGE_TASK), schemas.as_list(body.image)
+            images = [await dispatcher.tokenize(decode_image, served, file, i) for i, file in enumerate(files)]
+            model, results = await run(request, IMAGE_TASK, body.model, images)
+        else:
+            assert body.text is not None  # checked by the schema
+            model, results = await run(request, "classify", body.model, schemas.as_list(body.text))
         return OrjsonResponse({"model": model.name, "answers": [_classification(result) for result in results]})
 
     async def pair(body: schemas.PairRequest, request: Request) -> Response:

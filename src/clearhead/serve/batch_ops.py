@@ -10,7 +10,7 @@ from clearhead.decode import BeamConfig, Translation, translate_in_order
 from clearhead.decode.detokenizer import StreamDetokenizer
 from clearhead.decode.generate import generate_tokens
 from clearhead.serve.continuous_batch import GenerationChunk, GenerationRequest
-from clearhead.serve.model_registry import ServedModel
+from clearhead.serve.model_registry import IMAGE_TASK, ServedModel
 from clearhead.tasks import QaResult, QuestionAnswering
 from clearhead.tasks.registry import task_of
 
@@ -71,6 +71,7 @@ def _calls(model: ServedModel, functions: Sequence[Callable[[], Any]], unique: o
 BATCH_OPS: dict[str, Callable[..., Iterator[Any]]] = {
     "embed": _embed,
     "classify": _answer,
+    IMAGE_TASK: _answer,
     "pair": _answer,
     "tag": _answer,
     "qa": _answer_questions,

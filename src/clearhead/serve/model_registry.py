@@ -12,7 +12,8 @@ from clearhead.pipeline import Pipeline, load
 from clearhead.serve.errors import ApiError
 from clearhead.tasks.registry import answer_task_name
 
-TASKS = ("classify", "pair", "tag", "qa", "translate", "embed", "generate", "chat")
+IMAGE_TASK = "classify_image"
+TASKS = ("classify", "pair", "tag", "qa", "translate", "embed", "generate", "chat", IMAGE_TASK)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +87,8 @@ class ModelRegistry:
 def supported_tasks(pipeline: Pipeline) -> tuple[str, ...]:
     """Returns the tasks of a model, the one it was trained for first."""
     loaded, model = pipeline.loaded, pipeline.model
+    if loaded.config.patches is not None and answer_task_name(loaded) == "classify":
+        return (IMAGE_TASK,)
     if loaded.tokenizer is None:
         raise ValueError(f"{loaded.architecture} has no tokenizer: put its tokenizer.json into the model folder")
     if isinstance(model.head, LMHead) and model.decoder is not None:

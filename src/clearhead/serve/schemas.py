@@ -9,6 +9,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field
 MAX_TEXT_CHARACTERS = 200_000
 MAX_TEXTS = 1024  # per request
 MAX_NEW_TOKENS = 4096
+MAX_IMAGES = 64  # per request
+MAX_IMAGE_CHARACTERS = 2**26  # in base64; the limit of the request body is usually smaller
 
 
 def _not_blank(text: str) -> str:
@@ -27,6 +29,11 @@ Texts = Annotated[
 ]
 Prompts = Annotated[
     Annotated[Text, Tag("one")] | Annotated[list[Text], Field(min_length=1, max_length=MAX_TEXTS), Tag("many")],
+    ONE_OR_MANY,
+]
+Base64 = Annotated[str, Field(min_length=1, max_length=MAX_IMAGE_CHARACTERS)]
+Images = Annotated[
+    Annotated[Base64, Tag("one")] | Annotated[list[Base64], Field(min_length=1, max_length=MAX_IMAGES), Tag("many")],
     ONE_OR_MANY,
 ]
 Name = Annotated[str, Field(min_length=1, max_length=200)] | None
@@ -54,11 +61,20 @@ def _example(**values: Any) -> ConfigDict:
 
 
 class ClassifyRequest(ModelRequest):
-    """Texts to classify."""
+    """Texts or images to classify."""
 
     model_config = _example(text="A film that warms the heart.")
 
-    text: Texts = Field(description="A text, or a list of texts.")
+    text: Texts | None = Field(None, description="A text, or a list of texts.")
+    image: Images | None = Field(
+        None, description="An image file in base64, as it is or as a data URL, or a list of such."
+    )
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> ClassifyRequest:
+        if (self.text is None) == (self.image is None):
+            raise ValueError("send either text or image")
+        return self
 
 
 class PairRequest(ModelRequest):

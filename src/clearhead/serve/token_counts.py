@@ -6,6 +6,7 @@ from typing import Any
 from clearhead.serve.continuous_batch import GenerationRequest
 from clearhead.serve.errors import bad_request
 from clearhead.serve.model_registry import ServedModel
+from clearhead.tasks.classify_images import ResizedImage
 
 CHUNK_CHARACTERS = 2**16  # tokenized in one go: the requests of others run in between
 TRUNCATED_WORK = ("embed", "translate")  # reads the first tokens of a long text; other work reads it in windows
@@ -30,6 +31,9 @@ def chunks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
 
 def count_tokens(model: ServedModel, work: str, values: Sequence[Any]) -> list[int]:
     """Returns the tokens of each text or pair, special tokens included; prompts count with their maximum new tokens."""
+    if values and isinstance(values[0], ResizedImage):
+        patches = model.pipeline.loaded.config.patches
+        return [1 if patches is None else patches.num_tokens] * len(values)
     if not values or not isinstance(values[0], str | tuple):
         return [_request_tokens(value) if isinstance(value, GenerationRequest) else 1 for value in values]
     max_len = model.pipeline.max_len if work in TRUNCATED_WORK else None

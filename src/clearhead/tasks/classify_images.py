@@ -26,10 +26,19 @@ from clearhead.tasks.task import Batch, SaveFormat, Skipped, TaskConfig, TaskSpe
 from clearhead.tasks.windows import CHUNK
 from clearhead.text import Tokenizer
 from clearhead.vision import ImageProcessor, UnreadableImage, augment, mix, read_image
+from clearhead.vision.image_files import MAX_PIXELS
 
 PROCESSOR_FILE = "preprocessor_config.json"
 
-ImageInput = str | Path | bytes | ImageFile | Tensor
+
+@dataclass(frozen=True, eq=False)
+class ResizedImage:
+    """Pixels (3, H, W) of uint8 in the size that a model reads."""
+
+    pixels: Tensor
+
+
+ImageInput = str | Path | bytes | ImageFile | Tensor | ResizedImage
 """The path of a file, its content, or pixels (3, H, W) of uint8."""
 
 
@@ -75,26 +84,28 @@ class ClassifyImages(Classify):
         return columns, skipped
 
     def decode(self, rows: Iterable[Row | SkippedRow]) -> Iterator[Row | SkippedRow]:
-        """Replace the image of each row by its pixels; a row whose image cannot be read is skipped."""
+        """Decode and resize the image of each row; a row whose image cannot be read is skipped."""
         for row in rows:
             if isinstance(row, SkippedRow):
                 yield row
                 continue
             try:
-                yield replace(row, values={**row.values, "image": self._pixels(row.values["image"])})
+                yield replace(row, values={**row.values, "image": self.resized(row.values["image"])})
             except UnreadableImage as error:
                 yield SkippedRow(row.file, row.line, str(error), {n: v for n, v in row.values.items() if n != "image"})
 
-    def _pixels(self, image: ImageInput) -> Tensor:
+    def resized(self, image: ImageInput, *, max_pixels: int = MAX_PIXELS) -> ResizedImage:
+        """Decode an image and bring it to the size that the model reads; UnreadableImage if that is not possible."""
+        if isinstance(image, ResizedImage):
+            return image
         if isinstance(image, ImageFile):
-            image = read_image(image.content, name=image.name)
+            image = read_image(image.content, name=image.name, max_pixels=max_pixels)
         elif not isinstance(image, Tensor):
-            image = read_image(Path(image) if isinstance(image, str) else image)
-        return self.processor.resize(image)
+            image = read_image(Path(image) if isinstance(image, str) else image, max_pixels=max_pixels)
+        return ResizedImage(self.processor.resize(image))
 
     def read(self, texts: Sequence[Sequence[Any]]) -> InMemoryColumns:
-        images = torch.stack([image if isinstance(image, Tensor) else self._pixels(image) for image in texts[0]])
-        flat = images.flatten(1).numpy()
+        flat = torch.stack([self.resized(image).pixels for image in texts[0]]).flatten(1).numpy()
         offsets = np.arange(len(flat) + 1, dtype=np.int64) * flat.shape[1]
         return {"ids": Ragged(flat.reshape(-1), offsets)}
 

@@ -146,6 +146,10 @@ export async function* stream(path: string, body: Body, signal: AbortSignal): As
 }
 
 export function curl(method: string, path: string, body: Body | null): string {
+  if (body?.image !== undefined) {
+    const json = JSON.stringify({ ...body, image: "%s" }).replaceAll("%", "%%").replace('"%%s"', '"%s"');
+    return `printf ${quoted(json)} "$(base64 -w0 image.png)" |\n  curl ${quoted(address(path))} -H 'Content-Type: application/json' -d @-`;
+  }
   const lines = [`curl ${body?.stream ? "-N " : ""}${quoted(address(path))}`];
   if (method === "POST") lines.push(`-H 'Content-Type: application/json'`, `-d ${quoted(JSON.stringify(body))}`);
   return lines.join(" \\\n  ");
@@ -165,6 +169,12 @@ export function python(task: string, body: Body): string {
     const chunk = isChat ? 'chunk.choices[0].delta.content or ""' : "chunk.choices[0].text";
     const loop = `for chunk in response:\n    print(${chunk}, end="", flush=True)`;
     return openai(isChat ? "chat.completions" : "completions", { model: body.model, ...input, max_tokens, ...rest }, loop);
+  }
+  if (body.image !== undefined) {
+    const options = literal({ ...body, image: "IMAGE" }, 1).replace('"IMAGE"', "image");
+    const file = 'image = base64.b64encode(Path("image.png").read_bytes()).decode()';
+    const call = `response = httpx.post(${literal(address(task))}, json=${options}, timeout=60)`;
+    return `import base64\nfrom pathlib import Path\n\nimport httpx\n\n${file}\n${call}\nprint(response.json())`;
   }
   const call = `response = httpx.post(\n    ${literal(address(task))},\n    json=${literal(body, 1)},\n    timeout=60,\n)`;
   return `import httpx\n\n${call}\nprint(response.json())`;

@@ -3,6 +3,8 @@
 import type { AttentionResponse, Body, Generation, ModelInfo } from "./client";
 import { ApiError, curl, get, isAbort, post, python, stream } from "./client";
 import { byId, codeBlock, errorMessage, formatTime, make, plural, roving } from "./elements";
+import type { ImageChooser } from "./imageField";
+import { imageChooser } from "./imageField";
 import type { Field, StreamTask, Task } from "./tasks";
 import { TASKS } from "./tasks";
 
@@ -21,6 +23,7 @@ class Panel {
   readonly #attention = make("section", { class: "attention", "aria-label": "Attention", hidden: true });
   readonly #curl = codeBlock("This request with curl");
   readonly #python = codeBlock("This request in Python");
+  readonly #images = new Map<string, ImageChooser>(); // by field
   #turns: string[] = []; // of the dialogue so far
   #running: AbortController | null = null;
 
@@ -36,6 +39,11 @@ class Panel {
   }
 
   #input(field: Field): HTMLTextAreaElement | HTMLInputElement {
+    if (field.kind === "image") {
+      const chooser = imageChooser(`${this.id}-${field.name}`, field.name, () => this.#update());
+      this.#images.set(field.name, chooser);
+      return chooser.input;
+    }
     const common = { name: field.name, id: `${this.id}-${field.name}`, autocomplete: "off" };
     const input =
       field.kind === "text"
@@ -50,7 +58,12 @@ class Panel {
       this.#inputs
         .filter(({ field }) => field.kind === kind)
         .map(({ field, input }) =>
-          make("div", { class: kind === "text" ? "field" : "field small" }, make("label", { for: input.id, text: field.label }), input),
+          make(
+            "div",
+            { class: kind === "number" ? "field small" : "field" },
+            make("label", { for: input.id, text: field.label }),
+            this.#images.get(field.name)?.element ?? input,
+          ),
         );
     const numbers = labelled("number");
     const buttons = [this.#sendButton, this.#stopButton];
@@ -67,6 +80,7 @@ class Panel {
       make("p", { class: "description", text: this.task.title }),
       make("div", { class: "field" }, make("label", {}, "Model ", this.#modelSelect), this.#modelInfo),
       ...labelled("text"),
+      ...labelled("image"),
       ...(numbers.length ? [make("div", { class: "numbers" }, ...numbers)] : []),
       make("div", { class: "buttons" }, ...buttons, make("span", { class: "faint shortcut" }, make("kbd", { text: "Ctrl" }), "+", make("kbd", { text: "Enter" }))),
       make(
@@ -99,10 +113,21 @@ class Panel {
     const values: Body = { model: this.#modelSelect.value };
     for (const { field, input } of this.#inputs) {
       if (field.kind === "text") values[field.name] = input.value;
+      else if (field.kind === "image") values[field.name] = this.#image(field.name, field.label);
       else if (!input.validity.valid) throw new ApiError(`${field.label}: ${input.validationMessage}`, field.name);
       else if (input.value !== "") values[field.name] = Number(input.value);
     }
     return this.task.body ? this.task.body(values, this.#turns) : values;
+  }
+
+  #image(name: string, label: string): string {
+    const value = this.#images.get(name)?.value() ?? null;
+    if (value === null) throw new ApiError(`${label}: choose a file`, name);
+    return value;
+  }
+
+  get #route(): string {
+    return this.task.route ?? this.id;
   }
 
   #update(): void {
@@ -112,10 +137,10 @@ class Panel {
     for (const { input } of this.#inputs) input.removeAttribute("aria-invalid");
     try {
       const body = this.#body();
-      this.#curl.set(curl("POST", this.id, body));
-      this.#python.set(python(this.id, body));
+      this.#curl.set(curl("POST", this.#route, body));
+      this.#python.set(python(this.#route, body));
     } catch {
-      // an invalid number is reported when the request is sent
+      // an invalid number or a missing image is reported when the request is sent
     }
   }
 
@@ -139,7 +164,7 @@ class Panel {
         stats = generationStats(generation, performance.now() - start);
         result = generation;
       } else {
-        result = await post(this.id, body, running.signal);
+        result = await post(this.#route, body, running.signal);
         this.#answer.replaceChildren(...this.task.show(result, body));
         stats = this.task.stats?.(result) ?? [];
       }
@@ -220,6 +245,8 @@ class Panel {
 
   /** Adds the button that shows the attention for this result. */
   #offerAttention(body: Body, result: unknown, model: ModelInfo): void {
+    const attention = this.task.attention?.bind(this.task);
+    if (!attention) return;
     const button = make("button", { type: "button", text: "Show attention" });
     const texts = this.task.streams ? [] : (this.task.choices?.(body) ?? []);
     const choice = make("select", {}, ...texts.map((text, i) => make("option", { value: i, text: `${i + 1} ${text.slice(0, 40)}` })));
@@ -227,7 +254,7 @@ class Panel {
       button.disabled = true;
       this.#actions.querySelector(".error")?.remove();
       try {
-        const input = this.task.attention(body, result as Generation, Number(choice.value), model);
+        const input = attention(body, result as Generation, Number(choice.value), model);
         this.#showAttention(await post<AttentionResponse>("attention", { model: model.name, ...input }));
       } catch (error) {
         this.#actions.append(errorMessage(error));

@@ -23,7 +23,14 @@ export interface NumberField {
   placeholder?: string;
 }
 
-export type Field = TextField | NumberField;
+/** An image file: its value is the file in base64. */
+export interface ImageField {
+  kind: "image";
+  name: string;
+  label: string;
+}
+
+export type Field = TextField | NumberField | ImageField;
 
 /** The text or texts whose attention is shown. */
 export interface AttentionInput {
@@ -34,10 +41,12 @@ export interface AttentionInput {
 interface TaskBase<R> {
   name: string; // of the tab
   title: string;
+  route?: string; // where it is not the task's name
   fields: Field[];
   /** Builds the request from the values of the fields; by default they are the request. */
   body?(values: Body, turns: string[]): Body;
-  attention(body: Body, result: R, choice: number, model: ModelInfo): AttentionInput;
+  /** What the attention is shown of; without it, none is. */
+  attention?(body: Body, result: R, choice: number, model: ModelInfo): AttentionInput;
 }
 
 /** A task with one response. */
@@ -73,6 +82,15 @@ const classify: PlainTask<Answers<Classification>> = {
   streams: false,
   show: ({ answers }) => classification(answers[0]),
   attention: (body) => ({ text: String(body.text) }),
+};
+
+const classifyImage: PlainTask<Answers<Classification>> = {
+  name: "Image",
+  title: "Image classification",
+  route: "classify",
+  fields: [{ kind: "image", name: "image", label: "Image" }],
+  streams: false,
+  show: ({ answers }) => classification(answers[0]),
 };
 
 const pair: PlainTask<Answers<Classification>> = {
@@ -194,4 +212,4 @@ function bubble(isUser: boolean, content: string | HTMLElement): HTMLElement {
   return make("p", { class: isUser ? "bubble user" : "bubble" }, speaker, content);
 }
 
-export const TASKS: Record<string, Task> = { classify, pair, tag, qa, translate, embed, generate, chat };
+export const TASKS: Record<string, Task> = { classify, pair, tag, qa, translate, embed, generate, chat, classify_image: classifyImage };

@@ -1,107 +1,135 @@
-import { m as s, w as M, r as B, p as k, g as R, b as T, e as y, c as _, A as $, d as W, h as K, i as j, f as V, j as D, k as I } from "./shared.js";
+import { m as s, w as L, r as B, p as k, g as R, b as T, e as y, c as _, A as w, d as H, h as K, i as O, f as W, j as V, k as j } from "./shared.js";
+function z(e, t, a) {
+  let n = null;
+  const i = s("input", { type: "file", id: e, name: t, accept: "image/*" }), l = s("img", { class: "preview", alt: "The chosen image", hidden: !0 }), h = s("span", { class: "faint", text: "Drop an image here, paste one, or choose a file." }), o = s("label", { class: "drop", for: e }, l, h, i), c = async (r) => {
+    if (!r) return;
+    const u = await G(r);
+    n = u.slice(u.indexOf(",") + 1), l.src = u, l.hidden = !1, h.textContent = `${r.name || "pasted image"}, ${Math.ceil(r.size / 1024).toLocaleString("en")} KB`, a();
+  };
+  return i.addEventListener("change", () => void c(i.files?.[0])), o.addEventListener("dragover", (r) => {
+    r.preventDefault(), o.classList.add("over");
+  }), o.addEventListener("dragleave", () => o.classList.remove("over")), o.addEventListener("drop", (r) => {
+    r.preventDefault(), o.classList.remove("over"), c(r.dataTransfer?.files[0]);
+  }), document.addEventListener("paste", (r) => {
+    o.offsetParent !== null && c(r.clipboardData?.files[0]);
+  }), { element: o, input: i, value: () => n };
+}
+function G(e) {
+  return new Promise((t, a) => {
+    const n = new FileReader();
+    n.onload = () => t(String(n.result)), n.onerror = () => a(new Error(`${e.name} cannot be read`)), n.readAsDataURL(e);
+  });
+}
 const A = 40;
-function L(e) {
+function M(e) {
   return `${(100 * e).toFixed(1)} %`;
 }
-function P(e, t) {
+function D(e, t) {
   return s("table", { class: "bars" }, s("caption", { class: "visually-hidden", text: e }), s("tbody", {}, ...t));
 }
 function C(e, t, a, n = "th") {
-  const i = s(n, { scope: n === "th" && "row", text: e }), r = s("td", { class: "number", text: L(t) });
-  return s("tr", { class: a ? "best" : "" }, i, M(s("td", { class: "bar" }), t), r);
+  const i = s(n, { scope: n === "th" && "row", text: e }), l = s("td", { class: "number", text: M(t) });
+  return s("tr", { class: a ? "best" : "" }, i, L(s("td", { class: "bar" }), t), l);
 }
-function F({ answer: e, scores: t }) {
-  const a = [e].flat(), n = typeof e == "number" ? e.toPrecision(4) : a.join(", ") || "no label", r = Object.entries(t).sort((c, o) => o[1] - c[1]).map(([c, o]) => C(c, o, a.includes(c)));
-  return [s("p", { class: "result", text: n }), ...r.length ? [P("Score of each label", r)] : []];
+function I({ answer: e, scores: t }) {
+  const a = [e].flat(), n = typeof e == "number" ? e.toPrecision(4) : a.join(", ") || "no label", l = Object.entries(t).sort((h, o) => o[1] - h[1]).map(([h, o]) => C(h, o, a.includes(h)));
+  return [s("p", { class: "result", text: n }), ...l.length ? [D("Score of each label", l)] : []];
 }
-function G({ words: e, tags: t, scores: a, entities: n }) {
-  const i = [.../* @__PURE__ */ new Set([...n.map(({ label: l }) => l), ...t.map(N)])].filter((l) => l !== "O"), r = (l) => `tag color${i.indexOf(l) % 7}`, c = e.flatMap((l, u) => {
-    const d = t[u], p = L(a[u]);
-    return d === "O" ? [s("span", { text: l, title: p }), " "] : [s("span", { class: r(N(d)), title: p }, s("span", { text: l }), s("small", { text: d })), " "];
+function J({ words: e, tags: t, scores: a, entities: n }) {
+  const i = [.../* @__PURE__ */ new Set([...n.map(({ label: r }) => r), ...t.map(N)])].filter((r) => r !== "O"), l = (r) => `tag color${i.indexOf(r) % 7}`, h = e.flatMap((r, u) => {
+    const d = t[u], p = M(a[u]);
+    return d === "O" ? [s("span", { text: r, title: p }), " "] : [s("span", { class: l(N(d)), title: p }, s("span", { text: r }), s("small", { text: d })), " "];
   }), o = n.map(
-    (l) => s("li", {}, s("span", { class: r(l.label), text: l.label }), " ", s("span", { text: l.text }))
-  ), h = o.length ? s("ul", { class: "entities", "aria-label": "Named entities" }, ...o) : s("p", { class: "faint", text: "No named entities." });
-  return [s("p", { class: "words" }, ...c), h];
+    (r) => s("li", {}, s("span", { class: l(r.label), text: r.label }), " ", s("span", { text: r.text }))
+  ), c = o.length ? s("ul", { class: "entities", "aria-label": "Named entities" }, ...o) : s("p", { class: "faint", text: "No named entities." });
+  return [s("p", { class: "words" }, ...h), c];
 }
 function N(e) {
   return e.replace(/^[BIESLU]-/, "");
 }
-function z({ best: e, spans: t, no_answer_probability: a }, n) {
-  const i = [...n], r = s("p", { class: "context" }), c = (l) => {
-    if (!l) return r.replaceChildren(n);
+function Q({ best: e, spans: t, no_answer_probability: a }, n) {
+  const i = [...n], l = s("p", { class: "context" }), h = (r) => {
+    if (!r) return l.replaceChildren(n);
     const u = (d, p) => i.slice(d, p).join("");
-    r.replaceChildren(u(0, l.start), s("mark", { text: u(l.start, l.end) }), u(l.end));
+    l.replaceChildren(u(0, r.start), s("mark", { text: u(r.start, r.end) }), u(r.end));
   };
-  c(e);
-  const o = t.map((l, u) => {
-    const d = C(l.text, l.probability, e !== null && u === 0, "td");
-    d.cells[0].replaceChildren(s("button", { type: "button", class: "span", text: l.text }));
-    for (const p of ["pointerenter", "focusin"]) d.addEventListener(p, () => c(l));
-    for (const p of ["pointerleave", "focusout"]) d.addEventListener(p, () => c(e));
+  h(e);
+  const o = t.map((r, u) => {
+    const d = C(r.text, r.probability, e !== null && u === 0, "td");
+    d.cells[0].replaceChildren(s("button", { type: "button", class: "span", text: r.text }));
+    for (const p of ["pointerenter", "focusin"]) d.addEventListener(p, () => h(r));
+    for (const p of ["pointerleave", "focusout"]) d.addEventListener(p, () => h(e));
     return d;
   });
-  return o.push(C("no answer", a, e === null, "td")), [s("p", { class: "result", text: e ? e.text : "The context does not contain the answer." }), r, P("Most likely answers", o)];
+  return o.push(C("no answer", a, e === null, "td")), [s("p", { class: "result", text: e ? e.text : "The context does not contain the answer." }), l, D("Most likely answers", o)];
 }
-function J({ text: e, nbest: t, source: a, tokens: n, alignment: i }) {
-  const r = [s("p", { class: "result", text: e })];
-  if (i && r.push(Q(a, n, i)), t.length > 1) {
-    const c = t.map((h) => s("tr", {}, s("td", { text: h.text }), s("td", { class: "number", text: h.score.toFixed(3) }))), o = s("tr", {}, s("th", { scope: "col", text: "n best translations" }), s("th", { scope: "col", class: "number", text: "score" }));
-    r.push(s("table", { class: "hypotheses" }, s("thead", {}, o), s("tbody", {}, ...c)));
+function U({ text: e, nbest: t, source: a, tokens: n, alignment: i }) {
+  const l = [s("p", { class: "result", text: e })];
+  if (i && l.push(X(a, n, i)), t.length > 1) {
+    const h = t.map((c) => s("tr", {}, s("td", { text: c.text }), s("td", { class: "number", text: c.score.toFixed(3) }))), o = s("tr", {}, s("th", { scope: "col", text: "n best translations" }), s("th", { scope: "col", class: "number", text: "score" }));
+    l.push(s("table", { class: "hypotheses" }, s("thead", {}, o), s("tbody", {}, ...h)));
   }
-  return r;
+  return l;
 }
-function Q(e, t, a) {
-  const n = e.map((h) => s("span", O(h))), i = t.map((h) => s("button", { type: "button", ...O(h) })), r = s("p", { class: "tokens source", "aria-label": "Source tokens" }, ...n), c = s("p", { class: "tokens", role: "toolbar", "aria-label": "Target tokens" }, ...i), o = s("p", { class: "faint token-hint", role: "status", text: "Hover over a target token to see the source tokens it is aligned with." });
-  return i.forEach((h, l) => {
-    const u = a[l], d = () => {
+function X(e, t, a) {
+  const n = e.map((c) => s("span", q(c))), i = t.map((c) => s("button", { type: "button", ...q(c) })), l = s("p", { class: "tokens source", "aria-label": "Source tokens" }, ...n), h = s("p", { class: "tokens", role: "toolbar", "aria-label": "Target tokens" }, ...i), o = s("p", { class: "faint token-hint", role: "status", text: "Hover over a target token to see the source tokens it is aligned with." });
+  return i.forEach((c, r) => {
+    const u = a[r], d = () => {
       const p = Math.max(0.3, ...u);
-      n.forEach((m, g) => M(m, u[g] / p)), i.forEach((m) => m.classList.toggle("active", m === h));
-      const f = u.map((m, g) => g).sort((m, g) => u[g] - u[m]).slice(0, 3).map((m) => `${E(e[m])} ${L(u[m])}`);
-      o.textContent = `${E(t[l])} ← ${f.join(", ")}`;
+      n.forEach((m, g) => L(m, u[g] / p)), i.forEach((m) => m.classList.toggle("active", m === c));
+      const f = u.map((m, g) => g).sort((m, g) => u[g] - u[m]).slice(0, 3).map((m) => `${E(e[m])} ${M(u[m])}`);
+      o.textContent = `${E(t[r])} ← ${f.join(", ")}`;
     };
-    for (const p of ["pointerenter", "focus"]) h.addEventListener(p, d);
-  }), B(c), s("div", { class: "alignment" }, s("h3", { text: "Target" }), c, s("h3", { text: "Source" }), r, o);
+    for (const p of ["pointerenter", "focus"]) c.addEventListener(p, d);
+  }), B(h), s("div", { class: "alignment" }, s("h3", { text: "Target" }), h, s("h3", { text: "Source" }), l, o);
 }
-function O(e) {
+function q(e) {
   return { class: /^[▁Ġ]/.test(e) || /^<.*>$/.test(e) ? "token first" : "token", text: E(e) };
 }
 function E(e) {
   return e.replace(/^##/, "").replaceAll(/[▁Ġ]/g, " ").trim() || "␣";
 }
-function X(e, { vectors: t, truncated: a }) {
+function Y(e, { vectors: t, truncated: a }) {
   const n = t.slice(0, A).map((b) => {
     const f = Math.hypot(...b) || 1;
     return b.map((m) => m / f);
-  }), i = n.map((b) => n.map((f) => b.reduce((m, g, v) => m + g * f[v], 0))), r = s("tr", {}, s("td"), ...n.map((b, f) => s("th", { scope: "col", text: String(f + 1) }))), c = i.map((b, f) => {
-    const m = s("th", { scope: "row", title: e[f] }, s("b", { text: String(f + 1) }), " ", e[f]), g = (w, S) => f === w ? "diagonal" : S < 0 ? "negative" : "", v = b.map((w, S) => M(s("td", { class: g(S, w), text: w.toFixed(2) }), Math.abs(w)));
-    return s("tr", {}, m, ...v);
-  }), o = Y(i), h = [];
-  o && h.push(`Most similar: ${o[0] + 1} and ${o[1] + 1}, ${i[o[0]][o[1]].toFixed(2)}.`), t.length > A && h.push(`Showing the first ${A} of ${t.length} texts.`);
-  const l = a.flatMap((b, f) => b ? [f + 1] : []);
-  l.length && h.push(`Truncated to the model's maximum length: ${l.join(", ")}.`);
-  const u = s("caption", { class: "visually-hidden", text: "Cosine similarity of every two texts" }), d = s("table", { class: "heatmap" }, u, s("thead", {}, r), s("tbody", {}, ...c)), p = s("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Similarity" }, d);
-  return [s("p", { class: "result small", text: h.join(" ") }), p];
+  }), i = n.map((b) => n.map((f) => b.reduce((m, g, S) => m + g * f[S], 0))), l = s("tr", {}, s("td"), ...n.map((b, f) => s("th", { scope: "col", text: String(f + 1) }))), h = i.map((b, f) => {
+    const m = s("th", { scope: "row", title: e[f] }, s("b", { text: String(f + 1) }), " ", e[f]), g = (v, $) => f === v ? "diagonal" : $ < 0 ? "negative" : "", S = b.map((v, $) => L(s("td", { class: g($, v), text: v.toFixed(2) }), Math.abs(v)));
+    return s("tr", {}, m, ...S);
+  }), o = Z(i), c = [];
+  o && c.push(`Most similar: ${o[0] + 1} and ${o[1] + 1}, ${i[o[0]][o[1]].toFixed(2)}.`), t.length > A && c.push(`Showing the first ${A} of ${t.length} texts.`);
+  const r = a.flatMap((b, f) => b ? [f + 1] : []);
+  r.length && c.push(`Truncated to the model's maximum length: ${r.join(", ")}.`);
+  const u = s("caption", { class: "visually-hidden", text: "Cosine similarity of every two texts" }), d = s("table", { class: "heatmap" }, u, s("thead", {}, l), s("tbody", {}, ...h)), p = s("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Similarity" }, d);
+  return [s("p", { class: "result small", text: c.join(" ") }), p];
 }
-function Y(e) {
+function Z(e) {
   let t = null;
   for (let a = 0; a < e.length; a++)
     for (let n = a + 1; n < e.length; n++)
       (t === null || e[a][n] > e[t[0]][t[1]]) && (t = [a, n]);
   return t;
 }
-const x = (e, t, a, n = 3) => ({ kind: "text", name: e, label: t, value: a, rows: n }), H = [
+const x = (e, t, a, n = 3) => ({ kind: "text", name: e, label: t, value: a, rows: n }), F = [
   { kind: "number", name: "max_new_tokens", label: "Max new tokens", value: "60", min: 1, max: 4096, step: 1 },
   { kind: "number", name: "temperature", label: "Temperature", value: "0.8", min: 0, max: 2, step: "any" },
   { kind: "number", name: "top_p", label: "Top p", value: "0.95", min: 0, max: 1, step: "any" },
   { kind: "number", name: "seed", label: "Seed", value: "", min: 0, max: Number.MAX_SAFE_INTEGER, step: 1, placeholder: "random" }
-], U = {
+], tt = {
   name: "Classify",
   title: "Text classification",
   fields: [x("text", "Text", "A film that warms the heart and never once insults the mind.")],
   streams: !1,
-  show: ({ answers: e }) => F(e[0]),
+  show: ({ answers: e }) => I(e[0]),
   attention: (e) => ({ text: String(e.text) })
-}, Z = {
+}, et = {
+  name: "Image",
+  title: "Image classification",
+  route: "classify",
+  fields: [{ kind: "image", name: "image", label: "Image" }],
+  streams: !1,
+  show: ({ answers: e }) => I(e[0])
+}, st = {
   name: "Pair",
   title: "Text-pair classification or similarity",
   fields: [
@@ -109,17 +137,17 @@ const x = (e, t, a, n = 3) => ({ kind: "text", name: e, label: t, value: a, rows
     x("second", "Second text", "A person is making music.")
   ],
   streams: !1,
-  show: ({ answers: e }) => F(e[0]),
+  show: ({ answers: e }) => I(e[0]),
   attention: (e) => ({ text: String(e.text), second: String(e.second) })
-}, tt = {
+}, nt = {
   name: "Tag",
   title: "Token classification and named entities",
   fields: [x("text", "Text", "Ada Lovelace met Charles Babbage in London in June 1833.")],
   streams: !1,
-  show: ({ answers: e }) => G(e[0]),
+  show: ({ answers: e }) => J(e[0]),
   stats: ({ answers: e }) => [k(e[0].words.length, "word"), `${e[0].entities.length} named entities`],
   attention: (e) => ({ text: String(e.text) })
-}, et = {
+}, at = {
   name: "QA",
   title: "Extractive question answering",
   fields: [
@@ -133,9 +161,9 @@ const x = (e, t, a, n = 3) => ({ kind: "text", name: e, label: t, value: a, rows
     { kind: "number", name: "nbest", label: "Number of answers", value: "3", min: 1, max: 20, step: 1 }
   ],
   streams: !1,
-  show: ({ answers: e }, t) => z(e[0], String(t.context)),
+  show: ({ answers: e }, t) => Q(e[0], String(t.context)),
   attention: (e) => ({ text: String(e.question), second: String(e.context) })
-}, st = {
+}, it = {
   name: "Translate",
   title: "Translation",
   fields: [
@@ -145,10 +173,10 @@ const x = (e, t, a, n = 3) => ({ kind: "text", name: e, label: t, value: a, rows
   ],
   body: (e) => ({ ...e, align: !0 }),
   streams: !1,
-  show: ({ answers: e }) => J(e[0]),
+  show: ({ answers: e }) => U(e[0]),
   stats: ({ answers: e }) => [k(e[0].source.length, "source token"), k(e[0].tokens.length, "target token")],
   attention: (e, { answers: t }) => ({ text: String(e.text), second: t[0].text })
-}, nt = {
+}, ot = {
   name: "Embed",
   title: "Embeddings: cosine similarity of texts",
   fields: [
@@ -170,30 +198,30 @@ const x = (e, t, a, n = 3) => ({ kind: "text", name: e, label: t, value: a, rows
   body: (e) => ({ ...e, text: String(e.text).split(`
 `).filter((t) => t.trim()) }),
   streams: !1,
-  show: (e, t) => X(t.text, e),
+  show: (e, t) => Y(t.text, e),
   stats: ({ vectors: e, tokens: t }) => [
     k(t.reduce((a, n) => a + n, 0), "token"),
     `${e.length} × ${e[0].length} dimensions`
   ],
   choices: (e) => e.text,
   attention: (e, t, a) => ({ text: e.text[a] })
-}, at = {
+}, rt = {
   name: "Generate",
   title: "Text generation",
-  fields: [x("prompt", "Prompt", "The old man looked at the sea and"), ...H],
+  fields: [x("prompt", "Prompt", "The old man looked at the sea and"), ...F],
   body: (e) => ({ ...e, stream: !0 }),
   streams: !0,
   begin: (e, t) => [s("p", { class: "generated" }, s("span", { class: "faint", text: String(e.prompt) }), t)],
   attention: (e, t) => ({ text: String(e.prompt) + t.text })
-}, it = {
+}, lt = {
   name: "Chat",
   title: "Chat",
-  fields: [x("turn", "Message", "Hello, how are you today?", 2), ...H],
+  fields: [x("turn", "Message", "Hello, how are you today?", 2), ...F],
   body: ({ turn: e, model: t, ...a }, n) => ({ model: t, turns: [...n, e], ...a, stream: !0 }),
   streams: !0,
   begin: (e, t) => {
     const a = e.turns;
-    return [...a.map((n, i) => q((a.length - i) % 2 === 1, n)), q(!1, t)];
+    return [...a.map((n, i) => P((a.length - i) % 2 === 1, n)), P(!1, t)];
   },
   // without the special tokens between turns; an encoder-decoder reads the turns in its encoder
   attention: (e, t, a, n) => {
@@ -203,49 +231,61 @@ const x = (e, t, a, n = 3) => ({ kind: "text", name: e, label: t, value: a, rows
 `), second: t.text };
   }
 };
-function q(e, t) {
+function P(e, t) {
   const a = s("b", { class: "visually-hidden", text: e ? "You: " : "Model: " });
   return s("p", { class: e ? "bubble user" : "bubble" }, a, t);
 }
-const ot = { classify: U, pair: Z, tag: tt, qa: et, translate: st, embed: nt, generate: at, chat: it }, rt = { stop: "finished", length: "token limit reached", stopped: "stopped" };
-class lt {
+const ct = { classify: tt, pair: st, tag: nt, qa: at, translate: it, embed: ot, generate: rt, chat: lt, classify_image: et }, ht = { stop: "finished", length: "token limit reached", stopped: "stopped" };
+class ut {
   constructor(t, a, n) {
-    this.id = t, this.task = a, this.models = n, this.#s = a.fields.map((i) => ({ field: i, input: this.#x(i) })), this.#o = s("select", {}, ...n.map(({ name: i }) => s("option", { value: i, text: i }))), this.element = this.#g(), this.#r();
+    this.id = t, this.task = a, this.models = n, this.#s = a.fields.map((i) => ({ field: i, input: this.#k(i) })), this.#r = s("select", {}, ...n.map(({ name: i }) => s("option", { value: i, text: i }))), this.element = this.#v(), this.#o();
   }
   element;
   #s;
-  #o;
-  #c = s("p", { class: "faint model" });
-  #h = s("button", { type: "submit", class: "send", text: "Send" });
-  #u = s("button", { type: "button", text: "Stop", hidden: !0, on: { click: () => this.#i?.abort() } });
+  #r;
+  #u = s("p", { class: "faint model" });
+  #d = s("button", { type: "submit", class: "send", text: "Send" });
+  #m = s("button", { type: "button", text: "Stop", hidden: !0, on: { click: () => this.#i?.abort() } });
   #t = s("div", { class: "answer", "aria-live": "polite" }, s("p", { class: "faint", text: "The result is shown here." }));
   #a = s("p", { class: "stats faint", role: "status" });
   #n = s("div", { class: "actions" });
   #e = s("section", { class: "attention", "aria-label": "Attention", hidden: !0 });
-  #d = _("This request with curl");
-  #m = _("This request in Python");
-  #l = [];
+  #p = _("This request with curl");
+  #f = _("This request in Python");
+  #l = /* @__PURE__ */ new Map();
+  // by field
+  #c = [];
   // of the dialogue so far
   #i = null;
-  #x(t) {
+  #k(t) {
+    if (t.kind === "image") {
+      const i = z(`${this.id}-${t.name}`, t.name, () => this.#o());
+      return this.#l.set(t.name, i), i.input;
+    }
     const a = { name: t.name, id: `${this.id}-${t.name}`, autocomplete: "off" }, n = t.kind === "text" ? s("textarea", { ...a, rows: t.rows, spellcheck: "false" }) : s("input", { ...a, type: "number", min: t.min, max: t.max, step: t.step, placeholder: t.placeholder ?? "default" });
     return n.value = t.value, n;
   }
-  #g() {
-    const t = (o) => this.#s.filter(({ field: h }) => h.kind === o).map(
-      ({ field: h, input: l }) => s("div", { class: o === "text" ? "field" : "field small" }, s("label", { for: l.id, text: h.label }), l)
-    ), a = t("number"), n = [this.#h, this.#u];
-    this.id === "chat" && n.push(s("button", { type: "button", class: "secondary", text: "New chat", on: { click: () => this.#v() } }));
+  #v() {
+    const t = (o) => this.#s.filter(({ field: c }) => c.kind === o).map(
+      ({ field: c, input: r }) => s(
+        "div",
+        { class: o === "number" ? "field small" : "field" },
+        s("label", { for: r.id, text: c.label }),
+        this.#l.get(c.name)?.element ?? r
+      )
+    ), a = t("number"), n = [this.#d, this.#m];
+    this.id === "chat" && n.push(s("button", { type: "button", class: "secondary", text: "New chat", on: { click: () => this.#A() } }));
     const i = s(
       "form",
       {
         novalidate: !0,
         "aria-label": this.task.title,
-        on: { submit: (o) => (o.preventDefault(), void this.send()), input: () => this.#r() }
+        on: { submit: (o) => (o.preventDefault(), void this.send()), input: () => this.#o() }
       },
       s("p", { class: "description", text: this.task.title }),
-      s("div", { class: "field" }, s("label", {}, "Model ", this.#o), this.#c),
+      s("div", { class: "field" }, s("label", {}, "Model ", this.#r), this.#u),
       ...t("text"),
+      ...t("image"),
       ...a.length ? [s("div", { class: "numbers" }, ...a)] : [],
       s("div", { class: "buttons" }, ...n, s("span", { class: "faint shortcut" }, s("kbd", { text: "Ctrl" }), "+", s("kbd", { text: "Enter" }))),
       s(
@@ -253,112 +293,123 @@ class lt {
         { class: "as-code" },
         s("summary", { text: "This request as code" }),
         s("h3", { text: "curl" }),
-        this.#d.element,
+        this.#p.element,
         s("h3", { text: "Python" }),
-        this.#m.element,
+        this.#f.element,
         s("p", { class: "faint", text: "If the server requires a key: -H 'Authorization: Bearer KEY', or api_key." })
       )
     );
     i.addEventListener("keydown", (o) => {
       o.key !== "Enter" || !(o.ctrlKey || o.metaKey) || (o.preventDefault(), this.send());
     });
-    const r = s("section", { class: "output", "aria-label": "Result" }, this.#t, this.#a, this.#n), c = { class: "panel", role: "tabpanel", id: `panel-${this.id}`, "aria-labelledby": `tab-${this.id}` };
-    return s("div", c, i, r, this.#e);
+    const l = s("section", { class: "output", "aria-label": "Result" }, this.#t, this.#a, this.#n), h = { class: "panel", role: "tabpanel", id: `panel-${this.id}`, "aria-labelledby": `tab-${this.id}` };
+    return s("div", h, i, l, this.#e);
   }
-  get #p() {
-    return this.models.find(({ name: t }) => t === this.#o.value) ?? this.models[0];
+  get #b() {
+    return this.models.find(({ name: t }) => t === this.#r.value) ?? this.models[0];
   }
   /** The request as the form is now; throws if a number is invalid. */
-  #f() {
-    const t = { model: this.#o.value };
+  #x() {
+    const t = { model: this.#r.value };
     for (const { field: a, input: n } of this.#s)
       if (a.kind === "text") t[a.name] = n.value;
+      else if (a.kind === "image") t[a.name] = this.#w(a.name, a.label);
       else if (n.validity.valid) n.value !== "" && (t[a.name] = Number(n.value));
-      else throw new $(`${a.label}: ${n.validationMessage}`, a.name);
-    return this.task.body ? this.task.body(t, this.#l) : t;
+      else throw new w(`${a.label}: ${n.validationMessage}`, a.name);
+    return this.task.body ? this.task.body(t, this.#c) : t;
   }
-  #r() {
-    const { architecture: t, parameters: a, max_len: n } = this.#p, i = n === null ? "" : `, maximum length ${n.toLocaleString("en")} tokens`;
-    this.#c.textContent = `${t}, ${k(a, "parameter")}${i}`;
-    for (const { input: r } of this.#s) r.removeAttribute("aria-invalid");
+  #w(t, a) {
+    const n = this.#l.get(t)?.value() ?? null;
+    if (n === null) throw new w(`${a}: choose a file`, t);
+    return n;
+  }
+  get #h() {
+    return this.task.route ?? this.id;
+  }
+  #o() {
+    const { architecture: t, parameters: a, max_len: n } = this.#b, i = n === null ? "" : `, maximum length ${n.toLocaleString("en")} tokens`;
+    this.#u.textContent = `${t}, ${k(a, "parameter")}${i}`;
+    for (const { input: l } of this.#s) l.removeAttribute("aria-invalid");
     try {
-      const r = this.#f();
-      this.#d.set(W("POST", this.id, r)), this.#m.set(K(this.id, r));
+      const l = this.#x();
+      this.#p.set(H("POST", this.#h, l)), this.#f.set(K(this.#h, l));
     } catch {
     }
   }
   async send() {
     if (this.#i) return;
     const t = this.#i = new AbortController();
-    this.#b(!0), this.#n.replaceChildren(), this.#e.replaceChildren(), this.#e.hidden = !0, this.#a.textContent = "";
-    const a = performance.now(), n = this.#p;
+    this.#g(!0), this.#n.replaceChildren(), this.#e.replaceChildren(), this.#e.hidden = !0, this.#a.textContent = "";
+    const a = performance.now(), n = this.#b;
     try {
-      const i = this.#f();
-      let r, c;
+      const i = this.#x();
+      let l, h;
       if (this.task.streams) {
-        const o = await this.#k(this.task, i, t.signal);
-        this.id === "chat" && this.#y(i.turns, o.text), r = ct(o, performance.now() - a), c = o;
+        const o = await this.#y(this.task, i, t.signal);
+        this.id === "chat" && this.#$(i.turns, o.text), l = dt(o, performance.now() - a), h = o;
       } else
-        c = await j(this.id, i, t.signal), this.#t.replaceChildren(...this.task.show(c, i)), r = this.task.stats?.(c) ?? [];
-      this.#a.textContent = [n.name, ...r, V(performance.now() - a)].join(" · "), this.#S(i, c, n);
+        h = await O(this.#h, i, t.signal), this.#t.replaceChildren(...this.task.show(h, i)), l = this.task.stats?.(h) ?? [];
+      this.#a.textContent = [n.name, ...l, W(performance.now() - a)].join(" · "), this.#T(i, h, n);
     } catch (i) {
-      this.#w(i);
+      this.#S(i);
     } finally {
-      this.#i = null, this.#b(!1), this.#r();
+      this.#i = null, this.#g(!1), this.#o();
     }
   }
   /** Shows a text as it is generated; if it is stopped, what there is stays. */
-  async #k(t, a, n) {
-    const i = s("span", { class: "streaming" }), r = [...this.#t.childNodes], c = { text: "", tokens: null, finish_reason: "stopped", seed: null, dropped_turns: 0 };
+  async #y(t, a, n) {
+    const i = s("span", { class: "streaming" }), l = [...this.#t.childNodes], h = { text: "", tokens: null, finish_reason: "stopped", seed: null, dropped_turns: 0 };
     this.#t.replaceChildren(...t.begin(a, i));
     try {
-      for await (const { text: o = "", ...h } of D(this.id, a, n))
-        c.text += o, i.append(o), Object.assign(c, h);
+      for await (const { text: o = "", ...c } of V(this.id, a, n))
+        h.text += o, i.append(o), Object.assign(h, c);
     } catch (o) {
-      if (!I(o))
-        throw c.text || this.#t.replaceChildren(...r), o;
+      if (!j(o))
+        throw h.text || this.#t.replaceChildren(...l), o;
     } finally {
       i.classList.remove("streaming");
     }
-    return c;
+    return h;
   }
-  #w(t) {
-    if (this.#t.querySelectorAll(".error").forEach((i) => i.remove()), I(t)) {
+  #S(t) {
+    if (this.#t.querySelectorAll(".error").forEach((i) => i.remove()), j(t)) {
       this.#a.textContent = "stopped";
       return;
     }
     this.task.streams ? this.#t.append(y(t)) : this.#t.replaceChildren(y(t));
-    const a = t instanceof $ ? String(t.param ?? "").split(".")[0] : "", n = this.#s.find(({ field: i }) => i.name === a || i.name === "turn" && a === "turns");
+    const a = t instanceof w ? String(t.param ?? "").split(".")[0] : "", n = this.#s.find(({ field: i }) => i.name === a || i.name === "turn" && a === "turns");
     setTimeout(() => n?.input.setAttribute("aria-invalid", "true"));
   }
-  #b(t) {
-    this.#h.disabled = t, this.#u.hidden = !t, this.#t.setAttribute("aria-busy", String(t));
+  #g(t) {
+    this.#d.disabled = t, this.#m.hidden = !t, this.#t.setAttribute("aria-busy", String(t));
   }
   /** Adds a turn to the dialogue, unless the reply is empty. */
-  #y(t, a) {
-    a.trim() ? (this.#l = [...t, a], this.#s[0].input.value = "") : this.#t.append(s("p", { class: "faint", text: "The reply is empty. This message is left out of the next request." })), this.#t.lastElementChild?.scrollIntoView({ block: "nearest" });
+  #$(t, a) {
+    a.trim() ? (this.#c = [...t, a], this.#s[0].input.value = "") : this.#t.append(s("p", { class: "faint", text: "The reply is empty. This message is left out of the next request." })), this.#t.lastElementChild?.scrollIntoView({ block: "nearest" });
   }
-  #v() {
-    this.#i?.abort(), this.#l = [], this.#t.replaceChildren(), this.#n.replaceChildren(), this.#a.textContent = "", this.#e.hidden = !0, this.#r(), this.#s[0].input.focus();
+  #A() {
+    this.#i?.abort(), this.#c = [], this.#t.replaceChildren(), this.#n.replaceChildren(), this.#a.textContent = "", this.#e.hidden = !0, this.#o(), this.#s[0].input.focus();
   }
   /** Adds the button that shows the attention for this result. */
-  #S(t, a, n) {
-    const i = s("button", { type: "button", text: "Show attention" }), r = this.task.streams ? [] : this.task.choices?.(t) ?? [], c = s("select", {}, ...r.map((o, h) => s("option", { value: h, text: `${h + 1} ${o.slice(0, 40)}` })));
-    i.addEventListener("click", async () => {
-      i.disabled = !0, this.#n.querySelector(".error")?.remove();
+  #T(t, a, n) {
+    const i = this.task.attention?.bind(this.task);
+    if (!i) return;
+    const l = s("button", { type: "button", text: "Show attention" }), h = this.task.streams ? [] : this.task.choices?.(t) ?? [], o = s("select", {}, ...h.map((c, r) => s("option", { value: r, text: `${r + 1} ${c.slice(0, 40)}` })));
+    l.addEventListener("click", async () => {
+      l.disabled = !0, this.#n.querySelector(".error")?.remove();
       try {
-        const o = this.task.attention(t, a, Number(c.value), n);
-        this.#$(await j("attention", { model: n.name, ...o }));
-      } catch (o) {
-        this.#n.append(y(o));
+        const c = i(t, a, Number(o.value), n);
+        this.#C(await O("attention", { model: n.name, ...c }));
+      } catch (c) {
+        this.#n.append(y(c));
       } finally {
-        i.disabled = !1;
+        l.disabled = !1;
       }
-    }), this.#n.replaceChildren(i, ...r.length > 1 ? [s("label", { class: "faint" }, "of text ", c)] : []);
+    }), this.#n.replaceChildren(l, ...h.length > 1 ? [s("label", { class: "faint" }, "of text ", o)] : []);
   }
-  #$({ page: t, layers: a }) {
-    if (!/^\/see\/[\w-]+\/$/.test(t)) throw new $("the address of the attention page is invalid");
-    const n = t.slice(1), i = a.reduce((r, c) => r + c.heads, 0);
+  #C({ page: t, layers: a }) {
+    if (!/^\/see\/[\w-]+\/$/.test(t)) throw new w("the address of the attention page is invalid");
+    const n = t.slice(1), i = a.reduce((l, h) => l + h.heads, 0);
     this.#e.replaceChildren(
       s("h2", { text: "Attention" }),
       s("p", { class: "faint", text: `${k(a.length, "layer")}, ${k(i, "head")}` }),
@@ -368,36 +419,36 @@ class lt {
     ), this.#e.hidden = !1, this.#e.scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
   }
 }
-function ct({ tokens: e, finish_reason: t, seed: a, dropped_turns: n }, i) {
-  const r = [rt[t] ?? t];
-  return e !== null && r.unshift(`${k(e, "token")}, ${Math.round(1e3 * e / i)} tokens/s`), a !== null && r.push(`seed ${a}`), n && r.push(`${k(n, "turn")} dropped to fit the context`), r;
+function dt({ tokens: e, finish_reason: t, seed: a, dropped_turns: n }, i) {
+  const l = [ht[t] ?? t];
+  return e !== null && l.unshift(`${k(e, "token")}, ${Math.round(1e3 * e / i)} tokens/s`), a !== null && l.push(`seed ${a}`), n && l.push(`${k(n, "turn")} dropped to fit the context`), l;
 }
-function ht(e) {
+function mt(e) {
   const t = T("tabs"), a = T("main"), n = /* @__PURE__ */ new Map();
-  for (const [o, h] of Object.entries(ot)) {
-    const l = e.filter((u) => u.tasks.includes(o));
-    l.sort((u, d) => u.tasks.indexOf(o) - d.tasks.indexOf(o)), l.length && n.set(o, new lt(o, h, l));
+  for (const [o, c] of Object.entries(ct)) {
+    const r = e.filter((u) => u.tasks.includes(o));
+    r.sort((u, d) => u.tasks.indexOf(o) - d.tasks.indexOf(o)), r.length && n.set(o, new ut(o, c, r));
   }
   const i = (o) => {
-    for (const h of t.querySelectorAll("button")) {
-      const l = h.dataset.task === o;
-      h.setAttribute("aria-selected", String(l)), h.tabIndex = l ? 0 : -1, l && h.scrollIntoView({ block: "nearest", inline: "nearest" });
+    for (const c of t.querySelectorAll("button")) {
+      const r = c.dataset.task === o;
+      c.setAttribute("aria-selected", String(r)), c.tabIndex = r ? 0 : -1, r && c.scrollIntoView({ block: "nearest", inline: "nearest" });
     }
-    for (const [h, { element: l }] of n) l.hidden = h !== o;
+    for (const [c, { element: r }] of n) r.hidden = c !== o;
     history.replaceState(null, "", `#${o}`);
   };
-  for (const [o, { element: h, task: l }] of n) {
-    const u = { type: "button", role: "tab", id: `tab-${o}`, "data-task": o, "aria-controls": h.id };
-    t.append(s("button", { ...u, text: l.name, on: { click: () => i(o) } })), a.append(h);
+  for (const [o, { element: c, task: r }] of n) {
+    const u = { type: "button", role: "tab", id: `tab-${o}`, "data-task": o, "aria-controls": c.id };
+    t.append(s("button", { ...u, text: r.name, on: { click: () => i(o) } })), a.append(c);
   }
   B(t, (o) => i(o.dataset.task ?? ""));
-  const r = () => location.hash.slice(1);
-  addEventListener("hashchange", () => n.has(r()) && i(r()));
-  const c = n.has(r()) ? r() : n.keys().next().value;
-  c !== void 0 && i(c), a.removeAttribute("aria-busy");
+  const l = () => location.hash.slice(1);
+  addEventListener("hashchange", () => n.has(l()) && i(l()));
+  const h = n.has(l()) ? l() : n.keys().next().value;
+  h !== void 0 && i(h), a.removeAttribute("aria-busy");
 }
 try {
-  ht((await R("models")).models);
+  mt((await R("models")).models);
 } catch (e) {
   T("main").replaceChildren(y(e));
 }

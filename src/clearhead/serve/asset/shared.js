@@ -1,4 +1,4 @@
-class m extends Error {
+class h extends Error {
   constructor(e, r = null) {
     super(e), this.param = r;
   }
@@ -6,31 +6,31 @@ class m extends Error {
 function w(t) {
   return t instanceof Error && t.name === "AbortError";
 }
-function d(t) {
+function p(t) {
   return new URL(t.replace(/^\//, ""), document.baseURI).href;
 }
-async function h(t, e, r, n = "POST") {
+async function g(t, e, r, n = "POST") {
   const o = { method: n, signal: r };
   n === "POST" && Object.assign(o, { headers: { "Content-Type": "application/json" }, body: e });
   try {
-    return await fetch(d(t), o);
+    return await fetch(p(t), o);
   } catch (s) {
-    throw w(s) ? s : new m("the server cannot be reached: is it still running?");
+    throw w(s) ? s : new h("the server cannot be reached: is it still running?");
   }
 }
-async function g(t) {
+async function $(t) {
   if (t.ok) return t;
   const e = await t.json().catch(() => null);
-  throw new m(e?.error?.message ?? `the server responded with status ${t.status}`, e?.error?.param);
+  throw new h(e?.error?.message ?? `the server responded with status ${t.status}`, e?.error?.param);
 }
 async function j(t) {
-  return (await g(await h(t, null, void 0, "GET"))).json();
+  return (await $(await g(t, null, void 0, "GET"))).json();
 }
 async function A(t, e, r) {
-  return (await g(await h(t, JSON.stringify(e), r))).json();
+  return (await $(await g(t, JSON.stringify(e), r))).json();
 }
 async function* E(t, e, r) {
-  const n = await g(await h(t, JSON.stringify(e), r));
+  const n = await $(await g(t, JSON.stringify(e), r));
   if (n.body === null) return;
   const o = n.body.pipeThrough(new TextDecoderStream()).getReader();
   let s = "";
@@ -43,30 +43,46 @@ async function* E(t, e, r) {
     s = c.pop() ?? "";
     for (const f of c) {
       const u = JSON.parse(f.slice(6));
-      if (u.error) throw new m(u.error.message ?? "the stream failed", u.error.param);
+      if (u.error) throw new h(u.error.message ?? "the stream failed", u.error.param);
       yield u;
     }
   }
 }
 function O(t, e, r) {
-  const n = [`curl ${r?.stream ? "-N " : ""}${y(d(e))}`];
-  return t === "POST" && n.push("-H 'Content-Type: application/json'", `-d ${y(JSON.stringify(r))}`), n.join(` \\
+  if (r?.image !== void 0) {
+    const o = JSON.stringify({ ...r, image: "%s" }).replaceAll("%", "%%").replace('"%%s"', '"%s"');
+    return `printf ${m(o)} "$(base64 -w0 image.png)" |
+  curl ${m(p(e))} -H 'Content-Type: application/json' -d @-`;
+  }
+  const n = [`curl ${r?.stream ? "-N " : ""}${m(p(e))}`];
+  return t === "POST" && n.push("-H 'Content-Type: application/json'", `-d ${m(JSON.stringify(r))}`), n.join(` \\
   `);
 }
-function y(t) {
+function m(t) {
   return `'${t.replaceAll("'", "'\\''")}'`;
 }
 function S(t, e) {
-  if (t === "embed") return $("embeddings", { model: e.model, input: e.text }, "print(response.usage)");
+  if (t === "embed") return y("embeddings", { model: e.model, input: e.text }, "print(response.usage)");
   if (t === "generate" || t === "chat") {
     const n = t === "chat", { prompt: o, turns: s, max_new_tokens: a, ...i } = e, c = n ? { messages: x(s) } : { prompt: o }, u = `for chunk in response:
     print(${n ? 'chunk.choices[0].delta.content or ""' : "chunk.choices[0].text"}, end="", flush=True)`;
-    return $(n ? "chat.completions" : "completions", { model: e.model, ...c, max_tokens: a, ...i }, u);
+    return y(n ? "chat.completions" : "completions", { model: e.model, ...c, max_tokens: a, ...i }, u);
+  }
+  if (e.image !== void 0) {
+    const n = l({ ...e, image: "IMAGE" }, 1).replace('"IMAGE"', "image"), o = 'image = base64.b64encode(Path("image.png").read_bytes()).decode()', s = `response = httpx.post(${l(p(t))}, json=${n}, timeout=60)`;
+    return `import base64
+from pathlib import Path
+
+import httpx
+
+${o}
+${s}
+print(response.json())`;
   }
   return `import httpx
 
 ${`response = httpx.post(
-    ${l(d(t))},
+    ${l(p(t))},
     json=${l(e, 1)},
     timeout=60,
 )`}
@@ -75,12 +91,12 @@ print(response.json())`;
 function x(t) {
   return t.map((e, r) => ({ role: (t.length - r) % 2 ? "user" : "assistant", content: e }));
 }
-function $(t, e, r) {
+function y(t, e, r) {
   const o = Object.entries(e).filter(([, a]) => a !== void 0).map(([a, i]) => `    ${a}=${l(i, 1)},
 `).join("");
   return `${`from openai import OpenAI
 
-client = OpenAI(base_url=${l(d("v1"))}, api_key="KEY")
+client = OpenAI(base_url=${l(p("v1"))}, api_key="KEY")
 `}response = client.${t}.create(
 ${o})
 ${r}`;
@@ -97,7 +113,7 @@ function l(t, e = 0) {
 ${r.map((a) => `${s}${a},
 `).join("")}${"    ".repeat(e)}${o}`;
 }
-function p(t, e = {}, ...r) {
+function d(t, e = {}, ...r) {
   const n = document.createElement(t);
   for (const [o, s] of Object.entries(e))
     if (o === "text") n.textContent = String(s ?? "");
@@ -120,14 +136,14 @@ function T(t, e = () => {
     o.forEach((f) => f.tabIndex = f === c ? 0 : -1), c.focus(), e(c);
   });
 }
-function k(t) {
-  return p("p", { class: "error", role: "alert", text: t instanceof Error ? t.message : String(t) });
-}
 function v(t) {
-  const e = p("pre", { tabindex: 0, "aria-label": t }), r = p("button", { type: "button", class: "secondary copy", text: "Copy", "aria-label": `Copy: ${t}` });
+  return d("p", { class: "error", role: "alert", text: t instanceof Error ? t.message : String(t) });
+}
+function k(t) {
+  const e = d("pre", { tabindex: 0, "aria-label": t }), r = d("button", { type: "button", class: "secondary copy", text: "Copy", "aria-label": `Copy: ${t}` });
   return r.addEventListener("click", async () => {
     r.textContent = await b(e) ? "Copied" : "Press Ctrl+C", setTimeout(() => r.textContent = "Copy", 2e3);
-  }), { element: p("div", { class: "code" }, e, r), set: (o) => void (e.textContent = o) };
+  }), { element: d("div", { class: "code" }, e, r), set: (o) => void (e.textContent = o) };
 }
 async function b(t) {
   try {
@@ -136,10 +152,10 @@ async function b(t) {
     return getSelection()?.selectAllChildren(t), t.focus(), !1;
   }
 }
-function N(t) {
+function I(t) {
   return t < 1e3 ? `${Math.round(t)} ms` : `${(t / 1e3).toFixed(1)} s`;
 }
-function I(t, e) {
+function N(t, e) {
   return `${t.toLocaleString("en")} ${e}${t === 1 ? "" : "s"}`;
 }
 function J(t) {
@@ -148,21 +164,21 @@ function J(t) {
   return e;
 }
 export {
-  m as A,
-  d as a,
+  h as A,
+  p as a,
   J as b,
-  v as c,
+  k as c,
   O as d,
-  k as e,
-  N as f,
+  v as e,
+  I as f,
   j as g,
   S as h,
   A as i,
   E as j,
   w as k,
-  p as m,
-  I as p,
+  d as m,
+  N as p,
   T as r,
-  h as s,
+  g as s,
   C as w
 };
