@@ -111,4 +111,6 @@ CASES = [
          "tie_word_embeddings": False}, "v1.1"),
     *_many("ViTConfig", VIT, "ViTModel", "ViTForImageClassification"),
     Case("ViTForImageClassification", "ViTConfig", {**VIT, "qkv_bias": False}, "unbiased"),
+    *_many("DeiTConfig", VIT, "DeiTModel", "DeiTForImageClassification", "DeiTForImageClassificationWithTeacher"),
+    *_many("Dinov2Config", {**VIT, "mlp_ratio": 2}, "Dinov2Model", "Dinov2ForImageClassification"),
 ]  # fmt: skip

@@ -38,7 +38,7 @@ class Both:
         self.args: tuple[Any, ...]
         self.kwargs: dict[str, Any]
         self.call: dict[str, Any] = {}
-        if c.model_type == "vit":
+        if opened.config.patches is not None:
             pixels = torch.randn(3, 3, 12, 12)
             assert self.ours.encoder is not None and isinstance(self.ours.encoder.embedding, Patches)
             self.layout = self.read = self.ours.encoder.embedding.layout(pixels)
@@ -111,7 +111,7 @@ def eval_error(case: Case, theirs: Any, opened: LoadedModel) -> float:
             hooks.append(stack.embedding.register_forward_hook(lambda m, a, out, s=states[name]: s.append(out)))
             blocks = list(dict.fromkeys(stack.blocks))
             hooks += [b.register_forward_hook(lambda m, a, out, s=states[name]: s.append(out)) for b in blocks]
-            if stack.norm is not None and theirs.config.model_type != "vit":  # the others' last state is after the norm
+            if stack.norm is not None and opened.config.patches is None:  # the others' last state is after the norm
                 hooks.append(stack.norm.register_forward_hook(lambda m, a, out, s=states[name]: s.__setitem__(-1, out)))
     with torch.no_grad():
         got, want, out = both.outputs()

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from clearhead.hub.folder import open_folder
 from clearhead.vision import PatchConfig, Patches
 
 
@@ -46,3 +47,57 @@ def test_a_convolutional_stem_halves_the_sides():
     assert moved[17] and not moved[:14].any(), "only patches near the pixel change"
     with pytest.raises(ValueError, match="2 convolutions make patches of 4 pixels, but patch_size is 3"):
         PatchConfig(image_size=12, patch_size=3, stem_layers=2)
+
+
+VIT = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48, "image_size": 16,
+       "patch_size": 4}  # fmt: skip
+SIZES = [(16, 16), (8, 24), (20, 12), (4, 4), (32, 8)]
+
+
+def test_images_of_many_sizes_in_one_batch_equal_each_alone_and_transformers(tmp_path):
+    from transformers import ViTConfig, ViTModel
+
+    torch.manual_seed(0)
+    theirs = ViTModel(ViTConfig(**VIT), add_pooling_layer=False).eval()
+    theirs.save_pretrained(tmp_path)
+    model = open_folder(tmp_path).model
+    encoder = model.encoder
+    assert encoder is not None and isinstance(encoder.embedding, Patches)
+    images = [torch.randn(3, *size) for size in SIZES]
+    layout = encoder.embedding.layout(images)
+    assert layout.host_lengths == (17, 13, 16, 2, 17)
+    with torch.no_grad():
+        together = encoder(images, layout).split(list(layout.host_lengths))
+        for image, x in zip(images, together, strict=True):
+            alone = encoder([image], encoder.embedding.layout([image]))
+            expected = theirs(image[None], interpolate_pos_encoding=True).last_hidden_state[0]
+            torch.testing.assert_close(x, alone, atol=2e-6, rtol=0)
+            torch.testing.assert_close(x, expected, atol=5e-6, rtol=0)
+        square = images[0][None]
+        torch.testing.assert_close(encoder(square, encoder.embedding.layout(square)), together[0], atol=2e-6, rtol=0)
+
+
+@pytest.mark.parametrize("config", [{}, {"stem_layers": 2, "class_token": False}])
+def test_gradients_of_a_ragged_batch_are_those_of_its_images(config):
+    torch.manual_seed(0)
+    patches = Patches(PatchConfig(image_size=16, patch_size=4, **config), 8).double()
+    images = [torch.randn(3, *size, dtype=torch.double) for size in SIZES]
+    patches(images, patches.layout(images)).square().sum().backward()
+    together = {name: p.grad.clone() for name, p in patches.named_parameters() if p.grad is not None}
+    patches.zero_grad()
+    for image in images:
+        patches([image], patches.layout([image])).square().sum().backward()
+    for name, p in patches.named_parameters():
+        torch.testing.assert_close(together[name], p.grad)
+
+
+def test_images_that_do_not_fit_are_refused():
+    patches = Patches(PatchConfig(image_size=16, patch_size=4), 8)
+    for shape in ((3, 16, 18), (1, 16, 16), (16, 16)):
+        with pytest.raises(ValueError, match="multiples of 4"):
+            patches.layout([torch.zeros(shape)])
+    with pytest.raises(ValueError, match="there is no image"):
+        patches.layout([])
+    image = torch.zeros(3, 8, 8)
+    with pytest.raises(ValueError, match="1 images have 5 tokens, but the layout holds 10"):
+        patches([image], patches.layout([image, image]))

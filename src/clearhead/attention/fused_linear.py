@@ -18,6 +18,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
     "gelu_tanh": partial(F.gelu, approximate="tanh"),
     "silu": F.silu,
+    "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x),  # CLIP's
 }
 # oneDNN's names.
 _ONEDNN = {
@@ -41,8 +42,10 @@ def fused_linear(x: Tensor, weight: Tensor, bias: Tensor | None, activation: str
     """activation(x · weight + bias) + add by oneDNN; `weight` may be packed."""
     if add is not None and activation is None:
         return torch.ops.mkldnn._linear_pointwise.binary(x, add, weight, bias, "add")
-    name, algorithm = _ONEDNN[activation]
+    name, algorithm = _ONEDNN.get(activation, _ONEDNN[None])
     out = torch.ops.mkldnn._linear_pointwise(x, weight, bias, name, [], algorithm)
+    if activation not in _ONEDNN and activation is not None:
+        out = ACTIVATIONS[activation](out)
     return out if add is None else add + out
 
 

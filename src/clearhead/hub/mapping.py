@@ -312,6 +312,7 @@ ACTIVATION = {
     "silu": "silu",
     "swish": "silu",
     "tanh": "tanh",
+    "quick_gelu": "quick_gelu",
 }
 
 

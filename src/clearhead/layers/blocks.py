@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from clearhead.attention import Bias, Layout, Mask, MultiHead
@@ -27,11 +28,23 @@ class BlockContext:
     memory_cache: KeyValueStore | None = None
 
 
+class LayerScale(nn.Module):
+    """Multiplies by a learned vector (Touvron et al. 2021b, section 2)."""
+
+    def __init__(self, width: int, start: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.full((width,), start))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.weight
+
+
 class Block(nn.Module):
     """One Transformer layer: self-attention, cross-attention (if `cross` is given) and feed-forward.
 
     Each sublayer computes x + sublayer(norm(x)) if `norm_first` (pre-norm), else norm(x + sublayer(x)) (post-norm).
-    A sublayer takes `add`, the tensor its result is added to.
+    A sublayer takes `add`, the tensor its result is added to. With `layer_scale`, results of self-attention and
+    feed-forward are scaled by learned vectors that start at this value.
     """
 
     def __init__(
@@ -42,6 +55,7 @@ class Block(nn.Module):
         *,
         cross: MultiHead | None = None,
         norm_first: bool = False,
+        layer_scale: float | None = None,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
@@ -53,13 +67,16 @@ class Block(nn.Module):
         self.cross, self.cross_norm = cross, norms[1] if cross is not None else None
         self.feedforward, self.feedforward_norm = feedforward, norms[-1]
         self.norm_first = norm_first
+        width = attention.output.out_features
+        self.attention_scale = None if layer_scale is None else LayerScale(width, layer_scale)
+        self.feedforward_scale = None if layer_scale is None else LayerScale(width, layer_scale)
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, context: BlockContext, layer: int = 0) -> Tensor:
         """(N, D) to (N, D)."""
         h = self.attention_norm(x) if self.norm_first else x
         x = self._add(
-            x, self.attention, h, context.layout,
+            x, self.attention, h, context.layout, scale=self.attention_scale,
             mask=context.mask, rotate=context.rotate, bias=context.bias, cache=context.cache, layer=layer,
         )  # fmt: skip
         x = x if self.norm_first else self.attention_norm(x)
@@ -76,11 +93,15 @@ class Block(nn.Module):
             x = x if self.norm_first else self.cross_norm(x)
 
         h = self.feedforward_norm(x) if self.norm_first else x
-        x = self._add(x, self.feedforward, h)
+        x = self._add(x, self.feedforward, h, scale=self.feedforward_scale)
         return x if self.norm_first else self.feedforward_norm(x)
 
-    def _add(self, x: Tensor, sublayer: nn.Module, *args: Any, **options: Any) -> Tensor:
-        """Returns x + dropout(sublayer(...)); without dropout and hooks, the sublayer fuses the addition."""
+    def _add(
+        self, x: Tensor, sublayer: nn.Module, *args: Any, scale: nn.Module | None = None, **options: Any
+    ) -> Tensor:
+        """Returns x + dropout(scale * sublayer(...)); with nothing in between, the sublayer fuses the addition."""
+        if scale is not None:
+            return x + self.dropout(scale(sublayer(*args, **options)))
         if is_observed(sublayer) or (self.training and self.dropout.p > 0):
             return x + self.dropout(sublayer(*args, **options))
         return sublayer(*args, **options, add=x)

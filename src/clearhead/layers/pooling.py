@@ -12,6 +12,17 @@ def first(x: Tensor, layout: Layout) -> Tensor:
     return _select(x, layout, layout.offsets[:-1])
 
 
+def second(x: Tensor, layout: Layout) -> Tensor:
+    return _select(x, layout, layout.offsets[:-1] + 1)
+
+
+def first_and_mean(x: Tensor, layout: Layout) -> Tensor:
+    """Returns the first vector and the mean of the others, (B, 2 D) (Oquab et al. 2024)."""
+    total = mean(x, layout) * layout.lengths.unsqueeze(1)
+    start = first(x, layout)
+    return torch.cat([start, (total - start) / (layout.lengths - 1).clamp_min(1).unsqueeze(1)], 1)
+
+
 def last(x: Tensor, layout: Layout) -> Tensor:
     return _select(x, layout, layout.offsets[1:] - 1)
 

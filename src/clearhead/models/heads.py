@@ -9,11 +9,13 @@ from torch import Tensor, nn
 
 from clearhead.attention import Layout, attend
 from clearhead.layers import ACTIVATIONS, POOLINGS, make_norm
+from clearhead.layers.pooling import first_and_mean, second
 
 HeadKind = Literal["pooler", "lm", "sequence", "token", "span", "nsp", "pretraining", "discriminator"]
 
 ATTENTION = "attention"  # the pooling with a learned query
 POOLS = (*POOLINGS, ATTENTION)
+IMAGE_POOL = "first_and_mean"  # of DINOv2: the class token, and the mean of the patches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +29,7 @@ class HeadConfig:
     tied: bool = True  # the output weight is the token embedding
     bias: bool = True  # of the last layer
     scale: float = 1.0  # multiplies the input of the last layer (T5)
-    pool: str = "first"  # one of POOLINGS, or "attention": a learned query attends to all tokens
+    pool: str = "first"  # one of POOLS or IMAGE_POOL; "attention": a learned query attends to all tokens
     pooler: bool = False  # dense layer with tanh over the pooled vector, as pre-trained (BERT)
     inner: int | None = None  # width of a dense layer before the last; None: no such layer
     inner_bias: bool = True
@@ -35,6 +37,7 @@ class HeadConfig:
     norm_eps: float | None = None  # of a norm after that layer; None: no norm
     norm_bias: bool = True
     dropout: float = 0.0
+    distilled: bool = False  # another output layer reads the second token, and both are averaged (DeiT)
 
 
 class HeadTransform(nn.Module):
@@ -81,14 +84,17 @@ class SequenceHead(nn.Module):
         super().__init__()
         c = config
         self.attention = nn.Linear(c.width, 1, bias=False) if c.pool == ATTENTION else None
-        self.pool = self._attention_pool if c.pool == ATTENTION else POOLINGS[c.pool]
+        self.pool = self._attention_pool if c.pool == ATTENTION else {**POOLINGS, IMAGE_POOL: first_and_mean}[c.pool]
         self.pooler = nn.Linear(c.width, c.width) if c.pooler else None
         self.inner = None if c.inner is None else HeadTransform(c)
         self.dropout = nn.Dropout(c.dropout)
-        self.output = nn.Linear(c.inner or c.width, len(c.labels), bias=c.bias) if c.labels else None
+        width = 2 * c.width if c.pool == IMAGE_POOL else c.inner or c.width
+        self.output = nn.Linear(width, len(c.labels), bias=c.bias) if c.labels else None
+        self.second = nn.Linear(c.width, len(c.labels), bias=c.bias) if c.distilled else None
 
     def forward(self, x: Tensor, layout: Layout) -> Tensor:
-        return self.answer(self.pool(x, layout))
+        out = self.answer(self.pool(x, layout))
+        return out if self.second is None else (out + self.second(second(x, layout))) / 2
 
     def answer(self, x: Tensor) -> Tensor:
         x = x if self.pooler is None else torch.tanh(self.pooler(x))

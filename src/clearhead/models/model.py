@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import Tensor, nn
@@ -80,7 +81,7 @@ class Model(nn.Module):
 
     def hidden_states(
         self,
-        ids: Tensor,
+        ids: Tensor | Sequence[Tensor],
         layout: Layout,
         target: Tensor | None = None,
         target_layout: Layout | None = None,
@@ -101,7 +102,7 @@ class Model(nn.Module):
 
     def forward(
         self,
-        ids: Tensor,
+        ids: Tensor | Sequence[Tensor],
         layout: Layout,
         target: Tensor | None = None,
         target_layout: Layout | None = None,
@@ -112,6 +113,7 @@ class Model(nn.Module):
     ) -> Tensor:
         """Maps ids (N,) of the sequences in `layout`, and the target's for an encoder-decoder, to the head's output.
 
+        Instead of ids, a model of images reads a tensor (B, C, H, W), or a list of images of several sizes.
         With `places`, a per-token head runs on the tokens at these indices only.
         """
         x = self.hidden_states(ids, layout, target, target_layout, segments=segments, cache=cache)

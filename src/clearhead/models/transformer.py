@@ -85,7 +85,7 @@ class TransformerStack(nn.Module):
 
     def forward(
         self,
-        ids: Tensor,
+        ids: Tensor | Sequence[Tensor],
         layout: Layout,
         *,
         segments: Tensor | None = None,
@@ -166,6 +166,7 @@ class TransformerConfig:
     output_bias: bool | None = None  # None: attention_bias
     qk_norm: bool = False
     scaled_scores: bool = True
+    layer_scale: float | None = None  # sublayers are scaled by a vector that starts at this value; None: not
 
     dropout: float = 0.1
     attention_dropout: float = 0.0
@@ -242,7 +243,7 @@ def _build(config: TransformerConfig, *, cross: bool, mask: Mask) -> Transformer
         raise ValueError(f"{groups} groups of layers, but only {c.num_layers} layers")
     blocks = [_block(c, cross, first=i == 0) for i in range(groups)]
     return TransformerStack(
-        Patches(c.patches, c.width, dropout=_embedding_dropout(c)) if c.patches is not None else _embedding(c),
+        _embedding(c) if c.patches is None else _patches(c, c.patches),
         [blocks[i * groups // c.num_layers] for i in range(c.num_layers)],
         norm=_norm(c) if c.norm_first else None,
         mask=mask,
@@ -250,6 +251,11 @@ def _build(config: TransformerConfig, *, cross: bool, mask: Mask) -> Transformer
         bias=biases[c.positions]() if c.positions in biases else None,
         local=_local(c),
     )
+
+
+def _patches(c: TransformerConfig, patches: PatchConfig) -> Patches:
+    norm = _norm(c) if c.embedding_norm else None
+    return Patches(patches, c.width, norm=norm, dropout=_embedding_dropout(c))
 
 
 def _embedding(c: TransformerConfig) -> Embedding:
@@ -322,5 +328,6 @@ def _block(c: TransformerConfig, cross: bool, first: bool) -> Block:
         norms,
         cross=attention("cross") if cross else None,
         norm_first=c.norm_first,
+        layer_scale=c.layer_scale,
         dropout=c.dropout,
     )

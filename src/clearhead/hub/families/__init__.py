@@ -4,6 +4,8 @@ from clearhead.hub.families.albert import ALBERT
 from clearhead.hub.families.bart import BART
 from clearhead.hub.families.bert import BERT
 from clearhead.hub.families.cct import CCT
+from clearhead.hub.families.deit import DEIT
+from clearhead.hub.families.dinov2 import DINOV2
 from clearhead.hub.families.distilbert import DISTILBERT
 from clearhead.hub.families.electra import ELECTRA
 from clearhead.hub.families.gpt2 import GPT2
@@ -20,7 +22,7 @@ FAMILIES: dict[str, Family] = {
     family.model_type: family
     for family in (
         BERT, ROBERTA, XLM_ROBERTA, ALBERT, ELECTRA, DISTILBERT, MODERNBERT,
-        GPT2, LLAMA, MISTRAL, QWEN2, QWEN3, MARIAN, BART, T5, VIT,
+        GPT2, LLAMA, MISTRAL, QWEN2, QWEN3, MARIAN, BART, T5, VIT, DEIT, DINOV2,
     )
 }  # fmt: skip
 
