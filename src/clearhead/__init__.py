@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 
 __version__ = "0.2.0"
 
-__all__ = ["Layout", "Pipeline", "ablate_heads", "attend", "load", "look"]
+__all__ = ["Layout", "Pipeline", "ablate_heads", "attend", "load", "load_image_text", "look"]
 
 if TYPE_CHECKING:
     from clearhead.attention import Layout, attend
+    from clearhead.image_text import load_image_text
     from clearhead.integrations.transformers.capture import ablate_heads
     from clearhead.pipeline import Pipeline, load
     from clearhead.viz import look
@@ -19,6 +20,7 @@ else:
         "ablate_heads": "clearhead.integrations.transformers.capture",
         "attend": "clearhead.attention",
         "load": "clearhead.pipeline",
+        "load_image_text": "clearhead.image_text",
         "look": "clearhead.viz",
     }
 

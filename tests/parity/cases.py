@@ -61,6 +61,7 @@ GPT2 = {"n_embd": 32, "n_layer": 3, "n_head": 4, "vocab_size": 61, "n_positions"
 DISTIL = {"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 48, "vocab_size": 61, "max_position_embeddings": 24,
           "dropout": 0.0, "attention_dropout": 0.0, "seq_classif_dropout": 0.0, "qa_dropout": 0.0, "num_labels": 3}  # fmt: skip
 VIT = {**{k: v for k, v in SIZES.items() if k != "vocab_size"}, "image_size": 12, "patch_size": 4, "num_labels": 3}
+CLIP_TEXT = {**SIZES, "max_position_embeddings": 24, "projection_dim": 20, "eos_token_id": 60, "pad_token_id": 0}
 ALBERT = {**BERT, "embedding_size": 16, "classifier_dropout_prob": 0.0}
 HEADS = ("MaskedLM", "SequenceClassification", "TokenClassification", "QuestionAnswering")
 
@@ -112,5 +113,8 @@ CASES = [
     *_many("ViTConfig", VIT, "ViTModel", "ViTForImageClassification"),
     Case("ViTForImageClassification", "ViTConfig", {**VIT, "qkv_bias": False}, "unbiased"),
     *_many("DeiTConfig", VIT, "DeiTModel", "DeiTForImageClassification", "DeiTForImageClassificationWithTeacher"),
+    *_many("CLIPVisionConfig", {**VIT, "projection_dim": 20}, "CLIPVisionModel", "CLIPVisionModelWithProjection"),
+    *_many("CLIPTextConfig", CLIP_TEXT, "CLIPTextModel", "CLIPTextModelWithProjection"),
+    *_many("SiglipVisionConfig", VIT, "SiglipVisionModel"),
     *_many("Dinov2Config", {**VIT, "mlp_ratio": 2}, "Dinov2Model", "Dinov2ForImageClassification"),
 ]  # fmt: skip

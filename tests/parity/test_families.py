@@ -45,6 +45,8 @@ class Both:
             self.args, self.kwargs = (pixels, self.layout), {}
             self.call = {"pixel_values": pixels}
             return
+        if c.model_type == "clip_text_model":  # it pools where a text ends
+            self.ids[self.layout.offsets[1:] - 1] = c.eos_token_id
         self.args, self.kwargs = (self.ids, self.layout), {}
         self.call = {
             "input_ids": self.layout.pad(self.ids, pad),
@@ -74,8 +76,8 @@ class Both:
         real = self.read.unpad
         if kind is None:
             want = [real(out.last_hidden_state)]
-        elif kind == "pooler":
-            want = [out.pooler_output]
+        elif kind in ("pooler", "attention_pooler"):
+            want = [out[next(n for n in ("image_embeds", "text_embeds", "pooler_output") if n in out)]]
         elif kind == "pretraining":
             second = out.get("seq_relationship_logits", out.get("sop_logits"))
             return list(got), [real(out.prediction_logits), second], out
@@ -101,6 +103,11 @@ def made(request, tmp_path_factory):
 every = pytest.mark.parametrize("made", CASES, indirect=True, ids=str)
 
 
+def norm_apart(opened: LoadedModel) -> bool:
+    """Whether the last hidden state of theirs is before the norm."""
+    return opened.config.patches is not None or opened.family.model_type == "clip_text_model"
+
+
 def eval_error(case: Case, theirs: Any, opened: LoadedModel) -> float:
     """The largest difference of logits and of every hidden state, in eval."""
     both = Both(case, theirs.eval(), opened)
@@ -111,7 +118,7 @@ def eval_error(case: Case, theirs: Any, opened: LoadedModel) -> float:
             hooks.append(stack.embedding.register_forward_hook(lambda m, a, out, s=states[name]: s.append(out)))
             blocks = list(dict.fromkeys(stack.blocks))
             hooks += [b.register_forward_hook(lambda m, a, out, s=states[name]: s.append(out)) for b in blocks]
-            if stack.norm is not None and opened.config.patches is None:  # the others' last state is after the norm
+            if stack.norm is not None and not norm_apart(opened):  # the others' last state is after the norm
                 hooks.append(stack.norm.register_forward_hook(lambda m, a, out, s=states[name]: s.__setitem__(-1, out)))
     with torch.no_grad():
         got, want, out = both.outputs()

@@ -116,7 +116,8 @@ def open_folder(
             to_int8(model)
     missing, unexpected = weights.fill(model, family, architecture, dtype, device, raw, new_labels=labels is not None)
     metadata, tokenizer = opened.metadata, opened.tokenizer
-    if tokenizer is not None and tokenizer.vocab_size > config.stack.vocab_size:
+    reads_text = config.patches is None or config.decoder is not None
+    if tokenizer is not None and reads_text and tokenizer.vocab_size > config.stack.vocab_size:
         raise ValueError(
             f"{folder}: the tokenizer has ids up to {tokenizer.vocab_size - 1}, but the model has only "
             f"{config.stack.vocab_size} token embeddings: they do not belong together"

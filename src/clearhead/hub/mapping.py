@@ -53,25 +53,28 @@ class DerivedKey:
 
 @dataclass(frozen=True)
 class TensorMap:
-    """Parameters stored as one Hugging Face tensor: concatenated along the outputs, transposed, or as a row."""
+    """Parameters stored as one Hugging Face tensor: concatenated along the outputs, transposed, a row, or squeezed."""
 
     names: tuple[str, ...]
     transposed: bool = False
     row: bool = False
+    squeezed: int = 0  # leading dimensions of size 1 that the stored tensor does not have
     requires: str | None = None  # applies only if the model has this parameter too
 
     def read(self, tensor: Tensor, shapes: list[torch.Size]) -> list[Tensor]:
         tensor = tensor.squeeze(0) if self.row else tensor.T if self.transposed else tensor
+        tensor = tensor.reshape(*[1] * self.squeezed, *tensor.shape) if self.squeezed else tensor
         if len(self.names) == 1:
             return [tensor]
         return list(tensor.split([shape[0] for shape in shapes]))
 
     def write(self, tensors: list[Tensor]) -> Tensor:
         tensor = tensors[0] if len(tensors) == 1 else torch.cat(tensors)
+        tensor = tensor.reshape(tensor.shape[self.squeezed :])
         return (tensor.unsqueeze(0) if self.row else tensor.T if self.transposed else tensor).contiguous()
 
     def shape(self, shapes: list[torch.Size]) -> tuple[int, ...]:
-        full = (sum(shape[0] for shape in shapes), *shapes[0][1:])
+        full = (sum(shape[0] for shape in shapes), *shapes[0][1:])[self.squeezed :]
         return (1, *full) if self.row else full[::-1] if self.transposed else full
 
 
@@ -88,6 +91,11 @@ def transposed(name: str) -> TensorMap:
 def row(name: str) -> TensorMap:
     """Maps a vector to a matrix of one row."""
     return TensorMap((name,), row=True)
+
+
+def squeezed(name: str, count: int) -> TensorMap:
+    """Maps a parameter to a tensor without its first dimensions, which have size 1."""
+    return TensorMap((name,), squeezed=count)
 
 
 Weights = Mapping[str, str | TensorMap]
@@ -246,7 +254,7 @@ class Family:
         table = [(prefix + hf_name, _to_map(params), False, True) for hf_name, params in self.weights.items()]
         for hf_name, params in head.weights.items():
             tensor_map = _to_map(params)
-            tensor_map = TensorMap(tuple(f"head.{n}" for n in tensor_map.names), tensor_map.transposed, tensor_map.row)
+            tensor_map = replace(tensor_map, names=tuple(f"head.{n}" for n in tensor_map.names))
             table.append((hf_name.replace("~", prefix), tensor_map, True, "~" in hf_name))
         layers = _block_indices(names)
         pairs = {pair.params[0]: pair for line in table for pair in _match(*line, names, layers)}

@@ -48,12 +48,37 @@ def family_of(raw: Raw, folder: Path) -> Family:
     """Returns the family of a config; ValueError lists the supported ones."""
     kind = raw.get("model_type")
     known = FAMILIES | OWN
+    if kind in TOWERS:
+        raise ValueError(f"{folder} has two models, for images and for texts: open it with clearhead.load_image_text")
     if not isinstance(kind, str) or kind not in known:
         raise ValueError(
             f"{folder} has model_type {kind!r}, which is not supported; supported are: "
             f"{', '.join(known)}. `clearhead.look` works on a live transformers model of nearly any type"
         )
     return known[kind]
+
+
+# Folders with a model for images and one for texts: the section of config.json and the family of each.
+TOWERS = {"clip": {"image": ("vision_config", "clip_vision_model"), "text": ("text_config", "clip_text_model")}}
+
+
+def open_towers(source: str | Path, revision: str | None = None) -> tuple[ModelFolder, ModelFolder, Raw]:
+    """Open both models of a folder, for images and for texts; also return its config."""
+    path = resolve_model(source, revision)
+    manifest = verify_if_marked(path)
+    raw = read_config(path)
+    if raw.get("model_type") not in TOWERS:
+        raise ValueError(
+            f"{path} has model_type {raw.get('model_type')!r}, which has not two models for images and texts: "
+            f"supported is {', '.join(TOWERS)}; other models are opened with clearhead.load"
+        )
+    found: list[ModelFolder] = []
+    for section, name in TOWERS[raw["model_type"]].values():
+        own = {**raw.get(section, {}), "projection_dim": raw.get("projection_dim", 512)}
+        family = FAMILIES[name]
+        own["architectures"] = [next(a for a in family.heads if a.endswith("WithProjection"))]
+        found.append(ModelFolder(path, {} if manifest is None else manifest.metadata, own, family))
+    return found[0], found[1], raw
 
 
 # Tokenizer files. A folder with none of the first three has no readable tokenizer.

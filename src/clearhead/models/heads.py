@@ -8,10 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.attention import Layout, attend
-from clearhead.layers import ACTIVATIONS, POOLINGS, make_norm
+from clearhead.layers import ACTIVATIONS, POOLINGS, FeedForward, make_norm
 from clearhead.layers.pooling import first_and_mean, second
 
-HeadKind = Literal["pooler", "lm", "sequence", "token", "span", "nsp", "pretraining", "discriminator"]
+HeadKind = Literal[
+    "pooler", "attention_pooler", "lm", "sequence", "token", "span", "nsp", "pretraining", "discriminator"
+]
 
 ATTENTION = "attention"  # the pooling with a learned query
 POOLS = (*POOLINGS, ATTENTION)
@@ -37,6 +39,8 @@ class HeadConfig:
     norm_eps: float | None = None  # of a norm after that layer; None: no norm
     norm_bias: bool = True
     dropout: float = 0.0
+    projection: int | None = None  # width of a linear layer without bias after the pooling (CLIP); None: none
+    num_heads: int = 1  # of a pooling by multi-head attention (SigLIP)
     distilled: bool = False  # another output layer reads the second token, and both are averaged (DeiT)
 
 
@@ -87,6 +91,7 @@ class SequenceHead(nn.Module):
         self.pool = self._attention_pool if c.pool == ATTENTION else {**POOLINGS, IMAGE_POOL: first_and_mean}[c.pool]
         self.pooler = nn.Linear(c.width, c.width) if c.pooler else None
         self.inner = None if c.inner is None else HeadTransform(c)
+        self.projection = None if c.projection is None else nn.Linear(c.width, c.projection, bias=False)
         self.dropout = nn.Dropout(c.dropout)
         width = 2 * c.width if c.pool == IMAGE_POOL else c.inner or c.width
         self.output = nn.Linear(width, len(c.labels), bias=c.bias) if c.labels else None
@@ -98,6 +103,7 @@ class SequenceHead(nn.Module):
 
     def answer(self, x: Tensor) -> Tensor:
         x = x if self.pooler is None else torch.tanh(self.pooler(x))
+        x = x if self.projection is None else self.projection(x)
         x = x if self.inner is None else self.inner(self.dropout(x))
         return x if self.output is None else self.output(self.dropout(x))
 
@@ -107,6 +113,34 @@ class SequenceHead(nn.Module):
         single = Layout.from_lengths([1] * layout.num_sequences).to(x.device)
         query = self.attention.weight.to(x.dtype).expand(layout.num_sequences, -1)
         return attend(query.unsqueeze(1), x.unsqueeze(1), x.unsqueeze(1), single, layout).squeeze(1)
+
+
+class AttentionPooler(nn.Module):
+    """Returns one vector per sequence, (B, D): a learned query attends to all tokens, then a feed-forward layer."""
+
+    def __init__(self, config: HeadConfig) -> None:
+        super().__init__()
+        c = config
+        assert c.inner is not None and c.norm_eps is not None
+        self.num_heads = c.num_heads
+        self.probe = nn.Parameter(torch.randn(1, 1, c.width))
+        self.in_weight = nn.Parameter(torch.empty(3 * c.width, c.width))
+        self.in_bias = nn.Parameter(torch.zeros(3 * c.width))
+        nn.init.xavier_uniform_(self.in_weight)
+        self.attention_output = nn.Linear(c.width, c.width)
+        self.norm = make_norm("layer", c.width, c.norm_eps)
+        self.feedforward = FeedForward(c.width, c.inner, activation=c.activation)
+
+    def forward(self, x: Tensor, layout: Layout) -> Tensor:
+        weights, biases = self.in_weight.chunk(3), self.in_bias.chunk(3)
+        single = Layout.from_lengths([1] * layout.num_sequences).to(x.device)
+        inputs = (self.probe[0].expand(layout.num_sequences, -1), x, x)
+        query, key, value = (
+            nn.functional.linear(one, weight, bias).unflatten(1, (self.num_heads, -1))
+            for one, weight, bias in zip(inputs, weights, biases, strict=True)
+        )
+        pooled = self.attention_output(attend(query, key, value, single, layout).flatten(1))
+        return pooled + self.feedforward(self.norm(pooled))
 
 
 class TokenHead(nn.Module):
@@ -147,6 +181,7 @@ HEADS: dict[HeadKind, Callable[[HeadConfig, nn.Embedding], nn.Module]] = {
     "lm": LMHead,
     "pretraining": PretrainingHead,
     "pooler": lambda config, tokens: SequenceHead(config),
+    "attention_pooler": lambda config, tokens: AttentionPooler(config),
     "sequence": lambda config, tokens: SequenceHead(config),
     "nsp": lambda config, tokens: SequenceHead(config),
     "token": lambda config, tokens: TokenHead(config),

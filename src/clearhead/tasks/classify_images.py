@@ -96,13 +96,7 @@ class ClassifyImages(Classify):
 
     def resized(self, image: ImageInput, *, max_pixels: int = MAX_PIXELS) -> ResizedImage:
         """Decode an image and bring it to the size that the model reads; UnreadableImage if that is not possible."""
-        if isinstance(image, ResizedImage):
-            return image
-        if isinstance(image, ImageFile):
-            image = read_image(image.content, name=image.name, max_pixels=max_pixels)
-        elif not isinstance(image, Tensor):
-            image = read_image(Path(image) if isinstance(image, str) else image, max_pixels=max_pixels)
-        return ResizedImage(self.processor.resize(image))
+        return ResizedImage(resize_image(image, self.processor, max_pixels))
 
     def read(self, texts: Sequence[Sequence[Any]]) -> InMemoryColumns:
         flat = torch.stack([self.resized(image).pixels for image in texts[0]]).flatten(1).numpy()
@@ -154,6 +148,17 @@ class ClassifyImages(Classify):
         if config.patches is not None and config.patches.stem_layers:
             return SaveFormat(OWN["clearhead-cct"], "CctForImageClassification", files=files)
         return SaveFormat(FAMILIES["vit"], "ViTForImageClassification", files=files)
+
+
+def resize_image(image: ImageInput, processor: ImageProcessor, max_pixels: int = MAX_PIXELS) -> Tensor:
+    """Return the pixels of an image in the size that a model reads, (3, H, W) of uint8."""
+    if isinstance(image, ResizedImage):
+        return image.pixels
+    if isinstance(image, ImageFile):
+        image = read_image(image.content, name=image.name, max_pixels=max_pixels)
+    elif not isinstance(image, Tensor):
+        image = read_image(Path(image) if isinstance(image, str) else image, max_pixels=max_pixels)
+    return processor.resize(image)
 
 
 def read_image_processor(files: Mapping[str, bytes]) -> ImageProcessor:

@@ -1,8 +1,7 @@
 """DeiT (Touvron et al. 2021): ViT with a distillation token."""
 
-from clearhead.hub.families.vit import SIZES, VIT
-from clearhead.hub.mapping import DerivedKey, Family, HeadMapping
-from clearhead.vision import PatchConfig
+from clearhead.hub.families.vit import VIT, patches
+from clearhead.hub.mapping import Family, HeadMapping
 
 DEIT = Family(
     model_type="deit",
@@ -11,10 +10,7 @@ DEIT = Family(
     stacks=("encoder",),
     config={
         **VIT.config,
-        "patches": DerivedKey(
-            lambda c: PatchConfig(distillation_token=True, **{n: c[n] for n in SIZES if c.get(n) is not None}),
-            lambda v, _: {n: getattr(v, n) for n in SIZES},
-        ),
+        "patches": patches(distillation_token=True),
     },
     constants=VIT.constants,
     weights={**VIT.weights, "embeddings.distillation_token": "encoder.embedding.distillation"},

@@ -1,10 +1,11 @@
 """DINOv2 (Oquab et al. 2024)."""
 
-from clearhead.hub.families.vit import SIZES, VIT
+from clearhead.hub.families.vit import VIT
 from clearhead.hub.mapping import ConfigKey, DerivedKey, Family, HeadMapping
 from clearhead.models.heads import IMAGE_POOL
 from clearhead.vision import PatchConfig
 
+DEFAULTS = {"image_size": 224, "patch_size": 14, "num_channels": 3}
 LAYER = {
     "encoder.layer.{}.norm1": "encoder.blocks.{}.attention_norm",
     "encoder.layer.{}.attention.attention.query": "encoder.blocks.{}.attention.query",
@@ -27,9 +28,9 @@ DINOV2 = Family(
         **VIT.config,
         "patches": DerivedKey(
             lambda c: PatchConfig(
-                mask_token=c.get("use_mask_token", True), **{n: c[n] for n in SIZES if c.get(n) is not None}
+                mask_token=c.get("use_mask_token", True), **{n: c.get(n, default) for n, default in DEFAULTS.items()}
             ),
-            lambda v, _: {"use_mask_token": v.mask_token, **{n: getattr(v, n) for n in SIZES}},
+            lambda v, _: {"use_mask_token": v.mask_token, **{n: getattr(v, n) for n in DEFAULTS}},
         ),
         "ffn_dim": DerivedKey(
             lambda c: int(c.get("hidden_size", 768) * c.get("mlp_ratio", 4)),

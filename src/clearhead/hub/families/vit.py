@@ -1,5 +1,7 @@
 """ViT (Dosovitskiy et al. 2021)."""
 
+from typing import Any
+
 from clearhead.hub.mapping import ConfigKey, DerivedKey, Family, HeadMapping, activation
 from clearhead.vision import PatchConfig
 
@@ -15,16 +17,23 @@ LAYER = {
 }
 SIZES = ("image_size", "patch_size", "num_channels")
 
+
+def patches(*, patch_size: int = 16, **fixed: Any) -> DerivedKey:
+    """Returns the config key of the patches, with the family's default size and what is fixed for it."""
+    default: dict[str, Any] = {"image_size": 224, "patch_size": patch_size, "num_channels": 3}
+    return DerivedKey(
+        lambda c: PatchConfig(**fixed, **{n: default[n] if c.get(n) is None else c[n] for n in SIZES}),
+        lambda v, _: {n: getattr(v, n) for n in SIZES},
+    )
+
+
 VIT = Family(
     model_type="vit",
     title="ViT",
     prefix="vit",
     stacks=("encoder",),
     config={
-        "patches": DerivedKey(
-            lambda c: PatchConfig(**{n: c[n] for n in SIZES if c.get(n) is not None}),
-            lambda v, _: {n: getattr(v, n) for n in SIZES},
-        ),
+        "patches": patches(),
         "width": ConfigKey("hidden_size", 768),
         "num_layers": ConfigKey("num_hidden_layers", 12),
         "num_heads": ConfigKey("num_attention_heads", 12),
