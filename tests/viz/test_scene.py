@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from clearhead.viz import Precomputed, Scene, SceneAxis, SceneImage, SceneInput, SceneLayer, TokenLabels
+from clearhead.viz import Precomputed, Scene, SceneAxis, SceneInput, SceneLayer, TokenLabels
 from clearhead.viz.scene import FIXED_POINT_ONE, pack_floats, pack_weights, to_dict, to_json
 from clearhead.viz.sources import pooled
 
@@ -57,16 +57,6 @@ def test_precomputed_weights_are_described():
 def test_a_live_description_holds_no_weights():
     layer = to_dict(scene(torch.rand(1, 2, 2)), live=True)["sequences"][0]["maps"][0]
     assert "weights" not in layer
-
-
-def test_image_patches():
-    """A caption that attends to the patches of an image."""
-    patches = SceneAxis("image", named(1 + 4), SceneImage(b"\x89PNG...", rows=2, columns=2, first=1))
-    words = SceneAxis("caption", named(3))
-    layer = SceneLayer("decoder.0.cross", "cross", 1, 0, Precomputed(torch.rand(2, 3, 5).softmax(-1)))
-    found = to_dict(Scene((SceneInput("dog", (patches, words), (layer,)),)), live=False)["sequences"][0]["axes"][0]
-    assert found["image"]["data"].startswith("data:image/png;base64,")
-    assert (found["image"]["rows"], found["image"]["first"]) == (2, 1)
 
 
 def test_wrong_number_of_labels_is_refused():

@@ -13,7 +13,6 @@ export interface Grid {
 export interface Side {
   names: string[];
   members: number[][];
-  image?: Axis["image"];
 }
 
 export interface GridOptions {
@@ -35,7 +34,7 @@ export function toSide(axis: Axis, options: GridOptions): Side {
       members.push([i]);
     }
   });
-  return { names, members, image: axis.image };
+  return { names, members };
 }
 
 /**

@@ -6,15 +6,6 @@ export interface Axis {
   words: string[];
   special: boolean[]; // [CLS], </s> and the like
   joined: boolean[]; // continues the word of the previous token
-  image?: AxisImage | null;
-}
-
-/** An image whose patches are tokens. */
-export interface AxisImage {
-  data: string; // a data: URL
-  rows: number;
-  columns: number;
-  first: number; // index of the token of the first patch
 }
 
 /** One attention layer: (heads, queries, keys). */

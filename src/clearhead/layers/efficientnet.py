@@ -31,11 +31,11 @@ class SameConv(nn.Conv2d):
     def __init__(self, inputs: int, outputs: int, kernel: int = 1, stride: int = 1, groups: int = 1) -> None:
         super().__init__(inputs, outputs, kernel, stride, groups=groups)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         if self.kernel_size[0] > 1:
-            down, right = (self._padding(side) for side in x.shape[2:])
-            x = F.pad(x, (right // 2, right - right // 2, down // 2, down - down // 2))
-        return super().forward(x)
+            down, right = (self._padding(side) for side in input.shape[2:])
+            input = F.pad(input, (right // 2, right - right // 2, down // 2, down - down // 2))
+        return super().forward(input)
 
     def _padding(self, side: int) -> int:
         kernel, stride = self.kernel_size[0], self.stride[0]

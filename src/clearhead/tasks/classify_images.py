@@ -27,8 +27,7 @@ from clearhead.tasks.windows import CHUNK
 from clearhead.text import Tokenizer
 from clearhead.vision import ImageProcessor, UnreadableImage, augment, mix, read_image
 from clearhead.vision.image_files import MAX_PIXELS
-
-PROCESSOR_FILE = "preprocessor_config.json"
+from clearhead.vision.image_processor import PROCESSOR_FILE, find_image_processor
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +162,7 @@ def resize_image(image: ImageInput, processor: ImageProcessor, max_pixels: int =
 
 def read_image_processor(files: Mapping[str, bytes]) -> ImageProcessor:
     """Return the image processor in the files of a folder; ValueError if there is none."""
-    content = files.get(PROCESSOR_FILE)
-    if content is None:
+    found = find_image_processor(files)
+    if found is None:
         raise ValueError(f"this folder has no {PROCESSOR_FILE}: add it, it defines the size and scale of images")
-    return ImageProcessor.from_config(json.loads(content))
+    return found

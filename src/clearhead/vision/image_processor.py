@@ -1,5 +1,6 @@
 """What a model does to an image before it reads it: read from and written to `preprocessor_config.json`."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from clearhead.vision.image_files import to_pil
 
+PROCESSOR_FILE = "preprocessor_config.json"
 HALF = (0.5, 0.5, 0.5)
 RESAMPLE = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5}  # as Pillow numbers them
 _UNSUPPORTED = ("do_pad", "do_flip_channel_order", "do_reduce_labels", "do_thumbnail", "do_align_long_axis")
@@ -155,3 +157,9 @@ def _size(size: Any, *, square: bool) -> dict[str, int | None]:
 
 def _three(values: Any) -> tuple[float, ...]:
     return (float(values),) * 3 if isinstance(values, (int, float)) else tuple(float(v) for v in values)
+
+
+def find_image_processor(files: Mapping[str, bytes]) -> ImageProcessor | None:
+    """Return the image processor in the files of a model folder; None if there is none."""
+    content = files.get(PROCESSOR_FILE)
+    return None if content is None else ImageProcessor.from_config(json.loads(content))

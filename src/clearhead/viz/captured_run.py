@@ -18,7 +18,11 @@ from clearhead.attention.multihead import AttentionKind
 from clearhead.files import write_atomic
 from clearhead.integrations.transformers import capture as live
 from clearhead.models.model import Model
+from clearhead.vision import ImageProcessor, Patches
+from clearhead.vision.image_processor import find_image_processor
 from clearhead.viz.figures import plot
+from clearhead.viz.image_figures import plot_image
+from clearhead.viz.image_scene import ImageInput, ImageScene, image_page, shown_pixels
 from clearhead.viz.live_server import LiveServer
 from clearhead.viz.page import page
 from clearhead.viz.scene import Scene, SceneAnswer, SceneAxis, SceneInput, SceneLayer
@@ -37,13 +41,17 @@ TokenSpec = Sequence[str] | Sequence[Sequence[str]] | Any
 
 
 class InputLog:
-    """The token ids that each stack received in one run, with their layouts."""
+    """The token ids that each stack received in one run, with their layouts, or the images."""
 
     def __init__(self) -> None:
         self.calls: dict[str, list[tuple[Tensor, Layout | None]]] = {}
+        self.images: list[ImageInput] = []  # of a model that reads images
 
     def append(self, stack: str, ids: Tensor, layout: Layout | None) -> None:
         self.calls.setdefault(stack, []).append((ids.detach().clone(), layout))
+
+    def append_images(self, pixels: Tensor | Sequence[Tensor], patch_size: int) -> None:
+        self.images += [ImageInput(image.detach().clone(), patch_size) for image in pixels]
 
     def sequences(self, stack: str) -> list[Tensor]:
         """Return the ids of each sequence, concatenated over all calls."""
@@ -60,11 +68,19 @@ def _split(ids: Tensor, layout: Layout | None) -> list[Tensor]:
 class CapturedRun(Mapping[str, AttentionMap]):
     """Captured attention by layer name; `show` opens it as a page, `plot` draws a figure."""
 
-    def __init__(self, capture: AttentionCapture, inputs: InputLog, tokenizer: Any = None, model: str = "") -> None:
+    def __init__(
+        self,
+        capture: AttentionCapture,
+        inputs: InputLog,
+        tokenizer: Any = None,
+        model: str = "",
+        processor: ImageProcessor | None = None,
+    ) -> None:
         self.capture = capture
         self.inputs = inputs
         self.model = model
         self._tokenizer = tokenizer
+        self._processor = processor
 
     def __getitem__(self, name: str) -> AttentionMap:
         return self.capture[name]
@@ -114,6 +130,29 @@ class CapturedRun(Mapping[str, AttentionMap]):
             inputs.append(SceneInput(label, tuple(axes), scene_layers, answers[i] if i < len(answers) else None))
         return Scene(tuple(inputs), title or inputs[0].label, self.model)
 
+    @property
+    def of_images(self) -> bool:
+        """Whether the model read images: pages and figures then show their patches."""
+        return bool(self.inputs.images)
+
+    def image_scene(self, sequence: int = 0, *, title: str = "") -> ImageScene:
+        """Return an image with the captured attention of its patches."""
+        layers = [name for name in self.capture if self.capture.has(name) and self.capture[name].kind == "self"]
+        if not layers or not self.of_images:
+            raise LookupError("no attention of images was captured: run a vision model inside the `look` context")
+        sizes = [self.capture.calls(layers[0])[i].num_sequences for i in range(len(self.capture.calls(layers[0])))]
+        if not 0 <= sequence < sum(sizes):
+            raise ValueError(f"there is no image {sequence}: choose 0 to {sum(sizes) - 1}")
+        call, place = 0, sequence
+        while place >= sizes[call]:
+            place -= sizes[call]
+            call += 1
+        image = self.inputs.images[sequence]
+        found = (SceneLayer(name, "self", 0, 0, Captured(self.capture.calls(name)[call], place)) for name in layers)
+        mean, std = (None, None) if self._processor is None else (self._processor.mean, self._processor.std)
+        pixels = shown_pixels(image.pixels, mean, std)
+        return ImageScene(pixels, image.grid, tuple(found), title or "Attention of an image", self.model)
+
     def _axes(self, sequence: int, words: TokenSpec | None, source: TokenSpec | None) -> list[SceneAxis]:
         """Return the axes of an encoder-decoder: encoder input, decoder input and decoder output."""
         source_spec = source if source is not None or isinstance(words, Sequence) else words
@@ -132,10 +171,13 @@ class CapturedRun(Mapping[str, AttentionMap]):
         """Open the captured attention in a browser and return the page's address.
 
         Up to 1,024 tokens, the page is one self-contained HTML file, at `path` if given. Longer inputs use a live page,
-        which this process serves on loopback while it runs.
+        which this process serves on loopback while it runs. The page of a model of images shows the first image;
+        `image_page(run.image_scene(1))` is that of another.
         """
-        scene = self.scene(words, source, title=title)
-        address = show(scene, path)
+        if self.of_images:
+            address = _write_page(image_page(self.image_scene(title=title)), path)
+        else:
+            address = show(self.scene(words, source, title=title), path)
         if open:
             webbrowser.open(address)
         return address
@@ -151,10 +193,16 @@ class CapturedRun(Mapping[str, AttentionMap]):
 
     def plot(self, kind: str = "alignment", words: TokenSpec | None = None, source: TokenSpec | None = None, *,
              sequence: int = 0, layer: str | int | None = None, head: int | None = None,
-             word: str | int | None = None, dark: bool = False) -> Figure:  # fmt: skip
-        """Return a matplotlib figure; `kind` is alignment, heads, model, word, head_stats or rollout."""
-        scene = self.scene(words, source)
+             word: str | int | None = None, patch: str | tuple[int, int] | None = None,
+             dark: bool = False) -> Figure:  # fmt: skip
+        """Return a matplotlib figure; `kind` is alignment, heads, model, word, head_stats or rollout.
+
+        Of images it is heads, rollout or distance; `patch` is the row and column of the patch that looks.
+        """
         theme = DARK if dark else LIGHT
+        if self.of_images:
+            return plot_image(self.image_scene(sequence), kind, layer=layer, patch=patch, theme=theme)
+        scene = self.scene(words, source)
         return plot(scene, kind, sequence=sequence, layer=layer, head=head, word=word, theme=theme)
 
     def _layer(self, name: str, sequence: int, encoder_decoder: bool) -> SceneLayer:
@@ -202,8 +250,12 @@ def show(scene: Scene, path: str | Path | None = None) -> str:
                 "omit `path` to use a live page"
             )
         return LiveServer(scene).address
+    return _write_page(page(scene), path)
+
+
+def _write_page(content: str, path: str | Path | None) -> str:
     file = Path(path) if path is not None else Path(tempfile.mkdtemp(prefix="clearhead-")) / "attention.html"
-    write_atomic(file, page(scene).encode())
+    write_atomic(file, content.encode())
     return file.resolve().as_uri()
 
 
@@ -222,13 +274,14 @@ def look(
     """
     module, inputs = live.module_of(model), InputLog()
     loaded: Any = None if isinstance(model, nn.Module) else getattr(model, "loaded", None)
-    name = type(module).__name__
+    name, processor = type(module).__name__, None
     if loaded is not None:
         name, tokenizer = loaded.architecture, tokenizer or loaded.tokenizer
+        processor = find_image_processor(loaded.extra_files)
     with ExitStack() as stack:
         capture = stack.enter_context(live.look(model, layers=layers, kinds=kinds))
         _log_inputs(module, inputs, stack)
-        yield CapturedRun(capture, inputs, tokenizer, name)
+        yield CapturedRun(capture, inputs, tokenizer, name, processor)
 
 
 def _log_inputs(module: nn.Module, inputs: InputLog, stack: ExitStack) -> None:
@@ -239,14 +292,24 @@ def _log_inputs(module: nn.Module, inputs: InputLog, stack: ExitStack) -> None:
             part = getattr(module, name, None)
             if part is not None:
 
-                def log_stack(_: nn.Module, args: tuple[Any, ...], name: str = name) -> None:
-                    if capture_depth() <= depth and len(args) > 1 and isinstance(args[1], Layout):
+                def log_stack(embedding: nn.Module, args: tuple[Any, ...], name: str = name) -> None:
+                    if capture_depth() > depth or len(args) < 2 or not isinstance(args[1], Layout):
+                        return
+                    if isinstance(embedding, Patches):
+                        inputs.append_images(args[0], embedding.config.patch_size)
+                    else:
                         inputs.append(name, args[0], args[1])
 
                 stack.callback(part.embedding.register_forward_pre_hook(log_stack).remove)
         return
 
     def log_call(_: nn.Module, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+        pixels, patch_size = options.get("pixel_values"), _patch_size(module)
+        if pixels is None and args and isinstance(args[0], Tensor) and args[0].ndim == 4:
+            pixels = args[0]
+        if pixels is not None and patch_size is not None:
+            inputs.append_images(pixels, patch_size)
+            return
         input_ids = options.get("input_ids", args[0] if args and isinstance(args[0], Tensor) else None)
         decoder_ids = options.get("decoder_input_ids")
         decoder_only = all(_stack(name) == "decoder" for name in live.attentions(module))
@@ -256,6 +319,13 @@ def _log_inputs(module: nn.Module, inputs: InputLog, stack: ExitStack) -> None:
                 inputs.append(name, ids, None)
 
     stack.callback(module.register_forward_pre_hook(log_call, with_kwargs=True).remove)
+
+
+def _patch_size(module: nn.Module) -> int | None:
+    """Return the sides of the patches of a transformers model; None where it reads no images."""
+    config = getattr(module, "config", None)
+    size = getattr(config, "patch_size", getattr(getattr(config, "vision_config", None), "patch_size", None))
+    return size if isinstance(size, int) else None
 
 
 def _stack(name: str) -> str:

@@ -21,22 +21,11 @@ MAX_VECTOR_VALUES = 2**16  # query, key and value numbers per input in a page; o
 
 
 @dataclass(frozen=True)
-class SceneImage:
-    """An image whose patches are tokens."""
-
-    png: bytes
-    rows: int
-    columns: int
-    first: int = 0  # index of the token of the first patch
-
-
-@dataclass(frozen=True)
 class SceneAxis:
     """The tokens along one side of an attention map."""
 
     name: str
     names: TokenLabels
-    image: SceneImage | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +50,7 @@ class SceneAnswer:
 
 @dataclass(frozen=True, eq=False)
 class SceneInput:
-    """One text, text pair or image that the model received."""
+    """One text or text pair that the model received."""
 
     label: str
     axes: tuple[SceneAxis, ...]
@@ -139,19 +128,11 @@ def _layers_with_vectors(given: SceneInput) -> set[str]:
 
 
 def _axis(axis: SceneAxis) -> dict[str, Any]:
-    image = axis.image
     return {
         "name": axis.name,
         "words": [word.encode("utf-8", "replace").decode() for word in axis.names.words],  # no lone surrogates
         "special": axis.names.special,
         "joined": axis.names.joined,
-        "image": image
-        and {
-            "data": "data:image/png;base64," + base64.b64encode(image.png).decode(),
-            "rows": image.rows,
-            "columns": image.columns,
-            "first": image.first,
-        },
     }
 
 

@@ -2922,7 +2922,7 @@ function vn(t, e) {
   return t.words.forEach((i, r) => {
     if (e.hideSpecial && t.special[r]) return;
     e.mergeSubwords && t.joined[r] && s.length > 0 && s[s.length - 1].includes(r - 1) ? (n[n.length - 1] += i, s[s.length - 1].push(r)) : (n.push(i), s.push([r]));
-  }), { names: n, members: s, image: t.image };
+  }), { names: n, members: s };
 }
 function ys(t, e, n, s, i = null) {
   const r = n.words.length, a = vn(e, s), o = vn(n, s), c = o.members.length, u = new Float32Array(a.members.length * c);
