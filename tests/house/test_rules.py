@@ -29,7 +29,7 @@ ORDER = [
     {"train"},
     {"analysis"},
     {"viz"},
-    {"pipeline"},
+    {"image_text", "pipeline"},
     {"integrations"},  # what adapts whole pipelines to other libraries
     {"audit"},
     {"search"},
