@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 VECTOR_INDEX_ROWS = 50_000  # from so many passages on, vectors are searched by an index instead of exactly
 KEY = b"clearhead"  # of the schema's metadata
@@ -18,7 +20,7 @@ class _VersionVectors:
 
     version: int
     ids: list[str]
-    values: np.ndarray  # [passages, width]
+    values: Tensor  # (passages, width)
 
 
 class LanceTable:
@@ -165,10 +167,11 @@ class LanceTable:
         if self._vectors is None or self._vectors.version != self.version:
             table = self._dataset.to_table(columns=["id", "vector"])
             values = table["vector"].combine_chunks().flatten().to_numpy().reshape(len(table), len(vector))
-            self._vectors = _VersionVectors(self.version, table["id"].to_pylist(), values)
-        ids, cosines = self._vectors.ids, self._vectors.values @ vector
-        nearest = np.argpartition(-cosines, k)[:k] if k < len(ids) else np.arange(len(ids))
-        return [(ids[i], float(cosines[i])) for i in nearest[np.argsort(-cosines[nearest], kind="stable")]]
+            self._vectors = _VersionVectors(self.version, table["id"].to_pylist(), torch.from_numpy(values.copy()))
+        # by torch: numpy's threads would wait busily beside those of the model that encodes the next query
+        ids, cosines = self._vectors.ids, torch.mv(self._vectors.values, torch.from_numpy(vector))
+        best = cosines.topk(min(k, len(ids)))
+        return [(ids[i], score) for i, score in zip(best.indices.tolist(), best.values.tolist(), strict=True)]
 
     def snapshot(self) -> AbstractContextManager[None]:
         """A table reads one version until it is refreshed."""
