@@ -28,6 +28,13 @@ COPIES = 60_000  # questions of SQuAD's train part
 
 
 def training_rows() -> Iterator[dict[str, str]]:
+    """Return all rows, shuffled: Tatoeba is sorted by length."""
+    rows = list(unshuffled_rows())
+    random.Random(1).shuffle(rows)
+    return iter(rows)
+
+
+def unshuffled_rows() -> Iterator[dict[str, str]]:
     for row in read_rows(locate("tatoeba:deu-eng.zip/deu.txt", base="."), {"en": "1", "de": "2"}):
         yield {"de": row.values["de"], "en": row.values["en"]}
     questions = [

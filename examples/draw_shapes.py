@@ -34,6 +34,7 @@ def draw(shape: str, rng: random.Random) -> Image.Image:
 
 
 def main(folder: Path) -> None:
+    """Writes all images."""
     rng = random.Random(1)
     for part, count in (("train", 200), ("test", 40)):
         for shape in SHAPES:

@@ -1,4 +1,4 @@
-"""`load_image_text`: images and texts as vectors of one space, and labels for images that nobody trained (CLIP)."""
+"""`load_image_text`: images and texts as vectors of one space, and labels for images without a training (CLIP)."""
 
 import math
 from collections.abc import Sequence

@@ -44,10 +44,14 @@ def model_folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def client(model_folder, tmp_path_factory):
-    running = start(tmp_path_factory.mktemp("log") / "log", f"animals={model_folder}")
+def log(tmp_path_factory):
+    return tmp_path_factory.mktemp("log") / "log"
+
+
+@pytest.fixture(scope="module")
+def client(model_folder, log):
+    running = start(log, f"animals={model_folder}")
     with running.client() as client:
-        client.log = running.log
         yield client
     assert running.stop() == -signal.SIGTERM
 
@@ -65,7 +69,7 @@ def test_images_are_classified_as_in_python(client, model_folder):
     assert served["tasks"] == ["classify_image"] and served["max_len"] is None
 
 
-def test_hostile_images_are_refused_by_name_and_the_server_goes_on(client):
+def test_hostile_images_are_refused_by_name_and_the_server_goes_on(client, log):
     good = encoded(image_file(1))
     huge = io.BytesIO()
     Image.new("1", (12_000, 12_000)).save(huge, "PNG")  # 144 megapixels in some kilobytes
@@ -84,7 +88,7 @@ def test_hostile_images_are_refused_by_name_and_the_server_goes_on(client):
         assert client.post("/classify", json=body).status_code == 422
     assert "no served model supports 'classify'" in client.post("/classify", json={"text": "a"}).text
     assert client.post("/classify", json={"image": good}).status_code == 200
-    assert good[:60] not in client.log.read_text()
+    assert good[:60] not in log.read_text()
 
 
 def test_the_page_takes_a_file(client, tab, tmp_path):

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 import torch
 
@@ -49,7 +51,7 @@ def test_a_convolutional_stem_halves_the_sides():
         PatchConfig(image_size=12, patch_size=3, stem_layers=2)
 
 
-VIT = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48, "image_size": 16,
+VIT: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48, "image_size": 16,
        "patch_size": 4}  # fmt: skip
 SIZES = [(16, 16), (8, 24), (20, 12), (4, 4), (32, 8)]
 

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,6 +86,16 @@ def convert_pickles(old: str | Path, new: str | Path, *, max_shard: int = MAX_SH
         size = sum(t.end - t.begin for t in weights.values())
         files, left = sorted(p.name for p in folder.iterdir()), [n for n in names if n not in keep]
         return Conversion(tensors=len(weights), bytes=size, tied=tied, files=files, left=left, sha256=hashes)
+
+
+def read_pickle(path: Path) -> dict[str, Tensor]:
+    """Returns the tensors of one pickled file: another process writes them as safetensors, which are read here."""
+    from safetensors.torch import load_file
+
+    with tempfile.TemporaryDirectory() as folder:
+        tied = _rewrite_in_child({path.name: path}, Path(folder), MAX_SHARD_BYTES)
+        tensors = load_file(Path(folder) / "model.safetensors")
+    return tensors | {name: tensors[kept] for name, kept in tied.items()}
 
 
 def _pickles(old: Path) -> tuple[dict[str, Path], set[str] | None]:

