@@ -1,3 +1,4 @@
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -46,3 +47,21 @@ def test_vectors_in_memory_are_searched_as_those_of_the_file_and_follow_new_vers
     reader.refresh()
     assert reader.search_vectors(vectors[50], 1) == [("50\n0", pytest.approx(1.0, abs=1e-6))]
     assert "3\n0" not in {id for id, _ in reader.search_vectors(vectors[3], 100)}
+
+
+def test_old_versions_are_deleted_after_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uri = tmp_path / "passages.lance"
+    table = LanceTable.create(str(uri), {}, 16)
+
+    def update(seed: int) -> int:
+        table.replace(["0"], rows(0, 200), unit_vectors(200, seed))
+        table.build_indexes("English")
+        return sum(path.stat().st_size for path in uri.rglob("*") if path.is_file())
+
+    first = [update(seed) for seed in range(4)]
+    assert first[3] > 2.5 * first[0]  # of the last day, all are kept
+    monkeypatch.setattr(lance_table, "KEPT", timedelta(0))
+    assert update(5) < 1.5 * first[0]
+    assert len(table) == 200 and table.search_vectors(unit_vectors(200, 5)[7], 1)[0][0] == "7\n0"
+    reader = LanceTable.open(str(uri))
+    assert reader is not None and len(reader.search_text("a", 5)) == 0  # a stop word

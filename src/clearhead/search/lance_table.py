@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 VECTOR_INDEX_ROWS = 50_000  # from so many passages on, vectors are searched by an index instead of exactly
+KEPT = timedelta(days=1)  # old versions stay so long, for processes that still read them
 KEY = b"clearhead"  # of the schema's metadata
 
 
@@ -127,7 +129,10 @@ class LanceTable:
         return pa.table(columns, schema=schema)
 
     def build_indexes(self, language: str) -> None:
-        """Index the words, and the vectors of a large table; rows added later are found without it, but slower."""
+        """Index the words, and the vectors of a large table; rows added later are found without it, but slower.
+
+        Versions of more than a day ago are deleted: an index does not grow with every update.
+        """
         names = {index.name for index in self._dataset.describe_indices()}
         if "words_idx" not in names and len(self):
             self._dataset.create_scalar_index(
@@ -142,6 +147,7 @@ class LanceTable:
             self._dataset.create_index("vector", "IVF_RQ", metric="dot", num_partitions=partitions)
         self._dataset.optimize.optimize_indices()
         self._dataset.optimize.compact_files()
+        self._dataset.cleanup_old_versions(older_than=KEPT)
         self._dataset = _lance().dataset(self._dataset.uri)
 
     def search_text(self, query: str, k: int) -> list[tuple[str, float]]:
