@@ -15,11 +15,13 @@ from torch import Tensor
 from clearhead.attention import ablate_heads as without_heads
 from clearhead.decode import (
     BeamConfig,
+    Caption,
     Generation,
     SamplingParams,
     StreamChunk,
     TextGenerator,
     Translation,
+    caption,
     chat,
     generate,
     sampling_params,
@@ -32,7 +34,7 @@ from clearhead.hub.sentence import SentenceConfig, read_sentence
 from clearhead.models.heads import HeadKind
 from clearhead.models.precision import choose_device, choose_dtype
 from clearhead.tasks import Classification, Classify, Pair, QaResult, QuestionAnswering, Rerank, Tag, TagResult
-from clearhead.tasks.classify_images import ClassifyImages, ImageInput
+from clearhead.tasks.classify_images import ClassifyImages, ImageInput, read_image_processor, resize_image
 from clearhead.tasks.embed_texts import BATCH_TOKENS, EmbeddedBatch, embed_texts
 from clearhead.tasks.explain import Explanation, explain_cosine, explain_relevance
 from clearhead.tasks.rerank import RankedDocument
@@ -282,6 +284,25 @@ class Pipeline:
         if isinstance(pairs, str) or len(pairs) != len(texts):
             raise ValueError(f"{len(texts)} texts and {len(pairs)} second texts: give one for each")
         return list(Pair.from_model(self.loaded).answer(self.loaded, list(zip(texts, pairs, strict=True))))
+
+    def caption(
+        self,
+        images: Sequence[ImageInput],
+        *,
+        beam: int | None = None,
+        length_penalty: float | None = None,
+        nbest: int = 1,
+        max_len: int | None = None,
+    ) -> list[Caption]:
+        """Write a text about each image: paths, contents of files or pixels (3, H, W) of uint8.
+
+        `beam` and `length_penalty` are the folder's unless given; `nbest` keeps more hypotheses. Inside `look`, the
+        attention of the finished captions is captured, not the search.
+        """
+        processor = read_image_processor(self.loaded.extra_files)
+        pixels = [processor.normalize(resize_image(image, processor).unsqueeze(0))[0] for image in images]
+        config = self.beam(beam, length_penalty=length_penalty, nbest=nbest, default=1)
+        return caption(self.generator, pixels, config, max_new_tokens=max_len)
 
     @overload
     def tag(self, texts: str) -> TagResult: ...  # type: ignore[overload-overlap]

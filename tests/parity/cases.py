@@ -39,6 +39,8 @@ class Case:
         torch.manual_seed(len(str(self)))
         two = {"num_labels": 2} if self.architecture.endswith(("QuestionAnswering", "PreTraining")) else {}
         model = getattr(transformers, self.architecture)(getattr(transformers, self.config)(**{**self.settings, **two}))
+        if self.config == "VisionEncoderDecoderConfig":
+            model.encoder.pooler = None  # not used, and not kept
         with torch.no_grad():
             for name, parameter in model.named_parameters():
                 if self.config == "MarianConfig" and "embed_positions" in name:
@@ -61,6 +63,8 @@ GPT2 = {"n_embd": 32, "n_layer": 3, "n_head": 4, "vocab_size": 61, "n_positions"
 DISTIL = {"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 48, "vocab_size": 61, "max_position_embeddings": 24,
           "dropout": 0.0, "attention_dropout": 0.0, "seq_classif_dropout": 0.0, "qa_dropout": 0.0, "num_labels": 3}  # fmt: skip
 VIT = {**{k: v for k, v in SIZES.items() if k != "vocab_size"}, "image_size": 12, "patch_size": 4, "num_labels": 3}
+CAPTION = {"encoder": {**VIT, "model_type": "vit"},
+           "decoder": {**GPT2, "model_type": "gpt2", "add_cross_attention": True, "is_decoder": True}}  # fmt: skip
 CLIP_TEXT = {**SIZES, "max_position_embeddings": 24, "projection_dim": 20, "eos_token_id": 60, "pad_token_id": 0}
 ALBERT = {**BERT, "embedding_size": 16, "classifier_dropout_prob": 0.0}
 HEADS = ("MaskedLM", "SequenceClassification", "TokenClassification", "QuestionAnswering")
@@ -116,5 +120,8 @@ CASES = [
     *_many("CLIPVisionConfig", {**VIT, "projection_dim": 20}, "CLIPVisionModel", "CLIPVisionModelWithProjection"),
     *_many("CLIPTextConfig", CLIP_TEXT, "CLIPTextModel", "CLIPTextModelWithProjection"),
     *_many("SiglipVisionConfig", VIT, "SiglipVisionModel"),
+    Case("VisionEncoderDecoderModel", "VisionEncoderDecoderConfig", CAPTION),
+    Case("VisionEncoderDecoderModel", "VisionEncoderDecoderConfig", {**CAPTION, "encoder": {**CAPTION["encoder"],
+         "hidden_size": 24}}, "projected"),
     *_many("Dinov2Config", {**VIT, "mlp_ratio": 2}, "Dinov2Model", "Dinov2ForImageClassification"),
 ]  # fmt: skip

@@ -1,6 +1,7 @@
 """Text generation: greedy, beam search and sampling with a KV cache, for translation and language models."""
 
 from clearhead.decode.beam import BeamConfig
+from clearhead.decode.caption import Caption, caption
 from clearhead.decode.chat import chat
 from clearhead.decode.generate import generate, sampling_params, stream
 from clearhead.decode.generator import TextGenerator
@@ -12,7 +13,8 @@ from clearhead.export.ctranslate2 import export
 from clearhead.hub.generation_config import GenerationConstraints, GenerationDefaults, generation_config, read_defaults
 
 __all__ = [
-    "BeamConfig", "DecoderState", "Generation", "GenerationConstraints", "GenerationDefaults", "Hypothesis",
-    "SamplingParams", "StreamChunk", "TextGenerator", "Translation", "chat", "export", "generate", "generation_config",
-    "initial_state", "read_defaults", "sampling_params", "stream", "translate", "translate_in_order",
+    "BeamConfig", "Caption", "DecoderState", "Generation", "GenerationConstraints", "GenerationDefaults", "Hypothesis",
+    "SamplingParams", "StreamChunk", "TextGenerator", "Translation", "caption", "chat", "export", "generate",
+    "generation_config", "initial_state", "read_defaults", "sampling_params", "stream", "translate",
+    "translate_in_order",
 ]  # fmt: skip

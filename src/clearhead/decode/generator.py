@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -20,6 +21,10 @@ from clearhead.hub.generation_config import GenerationDefaults, read_defaults
 from clearhead.models.heads import LMHead
 from clearhead.models.model import Model
 from clearhead.text import Tokenizer
+from clearhead.vision import Patches
+
+Source = Sequence[int] | Tensor
+"""What an encoder reads, or a prompt: token ids, or an image (3, H, W)."""
 
 WINDOW = 2048  # texts sorted by length together
 BATCH_TOKENS = 4096  # source or prompt tokens per batch
@@ -75,6 +80,11 @@ class TextGenerator:
         return self.model.encoder is not None
 
     @property
+    def reads_images(self) -> bool:
+        """Whether a source is an image (3, H, W) instead of token ids."""
+        return self.model.encoder is not None and isinstance(self.model.encoder.embedding, Patches)
+
+    @property
     def device(self) -> torch.device:
         return next(iter(self.model.parameters())).device
 
@@ -107,9 +117,7 @@ class TextGenerator:
             budget = fallback if self.defaults.max_len is None else max(1, self.defaults.max_len - read)
         return budget if room is None else min(budget, room)
 
-    def search(
-        self, sources: Sequence[Sequence[int]], beam: BeamConfig, max_new_tokens: int
-    ) -> list[list[BeamHypothesis]]:
+    def search(self, sources: Sequence[Source], beam: BeamConfig, max_new_tokens: int) -> list[list[BeamHypothesis]]:
         """Return the best hypotheses for each source, or after each prompt."""
         results: list[list[BeamHypothesis]] = [[] for _ in sources]
         if not sources:
@@ -134,31 +142,40 @@ class TextGenerator:
             results[number] = [BeamHypothesis(tuple(tokens), score, constraints.ended(tokens, max_new_tokens))]
         return results
 
-    def inputs(self, sources: Sequence[Sequence[int]]) -> tuple[Tensor, Layout, Tensor, list[list[int]]]:
+    def inputs(self, sources: Sequence[Source]) -> tuple[Tensor, Layout, Tensor, list[list[int]]]:
         """Return the inputs of `initial_state`: ids and layout, the first token of each row, and all tokens read."""
         if self.translates:
-            parts, first = sources, [self.start] * len(sources)
-            prompts = [[self.start]] * len(sources)
+            ids, layout = self._sources(sources)
+            first, prompts = [self.start] * len(sources), [[self.start]] * len(sources)
         else:
-            parts, first = [source[:-1] for source in sources], [source[-1] for source in sources]
-            prompts = [list(source) for source in sources]
-        ids = torch.tensor([id for part in parts for id in part], dtype=torch.int64, device=self.device)
-        layout = Layout.from_lengths([len(part) for part in parts], device=self.device)
+            prompts = [list(cast(Sequence[int], source)) for source in sources]
+            ids, layout = self._sources([prompt[:-1] for prompt in prompts])
+            first = [prompt[-1] for prompt in prompts]
         return ids, layout, torch.tensor(first, device=self.device), prompts
 
-    def attend(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> None:
+    def _sources(self, sources: Sequence[Source]) -> tuple[Tensor, Layout]:
+        """Return what the encoder reads, or prompts: token ids, or images."""
+        if self.reads_images:
+            if not all(isinstance(source, Tensor) for source in sources):
+                raise ValueError("this model reads images, not texts: use `caption`")
+            assert self.model.encoder is not None
+            first = next(iter(self.model.parameters()))
+            pixels = torch.stack([cast(Tensor, source) for source in sources]).to(first)
+            return pixels, cast(Patches, self.model.encoder.embedding).layout(pixels)
+        rows = [cast(Sequence[int], source) for source in sources]
+        ids = torch.tensor([id for row in rows for id in row], dtype=torch.int64, device=self.device)
+        return ids, Layout.from_lengths([len(row) for row in rows], device=self.device)
+
+    def attend(self, sources: Sequence[Source], targets: Sequence[Sequence[int]]) -> None:
         """Run the model once over complete texts, so that captured attention is that of each generated token."""
-        source = torch.tensor([id for s in sources for id in s], dtype=torch.int64, device=self.device)
-        layout = Layout.from_lengths([len(s) for s in sources], device=self.device)
         if not self.translates:
-            rows = [[*s, *t[:-1]] for s, t in zip(sources, targets, strict=True)]
-            ids = torch.tensor([id for row in rows for id in row], dtype=torch.int64, device=self.device)
-            self.model.hidden_states(ids, Layout.from_lengths([len(row) for row in rows], device=self.device))
+            pairs = zip(sources, targets, strict=True)
+            self.model.hidden_states(*self._sources([[*cast(Sequence[int], s), *t[:-1]] for s, t in pairs]))
             return
         read = [[self.start, *t[:-1]] for t in targets]  # what each step read: all but the last token
         target = torch.tensor([id for row in read for id in row], dtype=torch.int64, device=self.device)
         target_layout = Layout.from_lengths([len(row) for row in read], device=self.device)
-        self.model.hidden_states(source, layout, target, target_layout)
+        self.model.hidden_states(*self._sources(sources), target, target_layout)
 
     @property
     def is_captured(self) -> bool:

@@ -95,7 +95,7 @@ class TransformerState:
             self._fused = FusedDecoder(decoder, head, max(layout.num_sequences, 16)) if fused is None else fused
         self._context: tuple[Tensor, Layout, CrossAttentionCache] | None = None
         if model.encoder is not None:
-            memory = model.encoder(ids, layout)
+            memory = model.encode(ids, layout)
             self._context = memory, layout, CrossAttentionCache(layers, layout, memory.dtype)
         elif layout.num_tokens:
             self._read(ids, layout)
@@ -206,7 +206,7 @@ class RecurrentState:
         self._memory: Tensor | None = None
         self._memory_layout: Layout | None = None
         if model.encoder is not None:
-            memory = decoder.cache_keys(model.encoder(ids, layout))
+            memory = decoder.cache_keys(model.encode(ids, layout))
             self._memory, self._memory_layout = memory, layout
             self._states = decoder.begin(memory, layout)  # (B, ...) each
         else:

@@ -78,10 +78,11 @@ def _translation(
     generator: TextGenerator, source: Sequence[int], nbest: list[BeamHypothesis], alignment: Tensor | None
 ) -> Translation:
     names = tuple(generator.tokenizer.tokens(source))
-    return Translation(names, tuple(_hypothesis(generator, hypothesis) for hypothesis in nbest), alignment)
+    return Translation(names, tuple(hypothesis(generator, one) for one in nbest), alignment)
 
 
-def _hypothesis(generator: TextGenerator, best: BeamHypothesis) -> Hypothesis:
+def hypothesis(generator: TextGenerator, best: BeamHypothesis) -> Hypothesis:
+    """Return the text of the tokens that a search found."""
     text = generator.tokenizer.decode(best.ids)
     return Hypothesis(text, best.ids, tuple(generator.tokenizer.tokens(best.ids)), best.score, best.ended)
 

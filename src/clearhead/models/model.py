@@ -72,11 +72,13 @@ class Model(nn.Module):
         encoder: TransformerStack | RecurrentEncoder | None,
         decoder: TransformerStack | RecurrentDecoder | None,
         head: nn.Module | None = None,
+        memory_projection: nn.Linear | None = None,
     ) -> None:
         super().__init__()
         self.encoder = encoder
         self.decoder = decoder
         self.head = head
+        self.memory_projection = memory_projection  # from the encoder's width to the decoder's, where they differ
         self.generator: Model | None = None
 
     def hidden_states(
@@ -93,12 +95,18 @@ class Model(nn.Module):
         if self.encoder is None:
             assert self.decoder is not None
             return self.decoder(ids, layout, segments=segments, cache=cache)
-        memory = self.encoder(ids, layout, segments=segments)
         if self.decoder is None:
-            return memory
+            return self.encoder(ids, layout, segments=segments)
         if target is None or target_layout is None:
             raise ValueError("an encoder-decoder needs a source and a target: give `target` and `target_layout` too")
+        memory = self.encode(ids, layout, segments=segments)
         return self.decoder(target, target_layout, memory=memory, memory_layout=layout, cache=cache)
+
+    def encode(self, ids: Tensor | Sequence[Tensor], layout: Layout, *, segments: Tensor | None = None) -> Tensor:
+        """Returns the encoder output as the decoder reads it, (N, D)."""
+        assert self.encoder is not None
+        memory = self.encoder(ids, layout, segments=segments)
+        return memory if self.memory_projection is None else self.memory_projection(memory)
 
     def forward(
         self,
@@ -130,10 +138,18 @@ def build(config: ModelConfig) -> Model:
     last = encoder if decoder is None else decoder
     assert last is not None
     head = None if config.head is None else build_head(config.head, getattr(last.embedding, "tokens", None))  # type: ignore[arg-type]
-    model = Model(encoder, decoder, head)
+    model = Model(encoder, decoder, head, _memory_projection(config))
     if config.generator is not None:
         model.generator = _build_generator(model, config.generator)
     return model
+
+
+def _memory_projection(config: ModelConfig) -> nn.Linear | None:
+    stacks = config.encoder, config.decoder
+    if not all(isinstance(stack, TransformerConfig) for stack in stacks):
+        return None
+    encoder, decoder = (stack.width for stack in stacks if stack is not None)
+    return None if encoder == decoder else nn.Linear(encoder, decoder)
 
 
 def _build_generator(model: Model, config: ModelConfig) -> Model:

@@ -87,7 +87,9 @@ class ModelRegistry:
 def supported_tasks(pipeline: Pipeline) -> tuple[str, ...]:
     """Returns the tasks of a model, the one it was trained for first."""
     loaded, model = pipeline.loaded, pipeline.model
-    if loaded.config.patches is not None and answer_task_name(loaded) == "classify":
+    if loaded.config.patches is not None:
+        if answer_task_name(loaded) != "classify":
+            raise ValueError(f"{loaded.architecture} does not classify images, which is what the server offers of them")
         return (IMAGE_TASK,)
     if loaded.tokenizer is None:
         raise ValueError(f"{loaded.architecture} has no tokenizer: put its tokenizer.json into the model folder")

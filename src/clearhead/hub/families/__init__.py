@@ -17,6 +17,7 @@ from clearhead.hub.families.recurrent import RECURRENT
 from clearhead.hub.families.roberta import ROBERTA, XLM_ROBERTA
 from clearhead.hub.families.siglip import SIGLIP_VISION
 from clearhead.hub.families.t5 import T5
+from clearhead.hub.families.vision_encoder_decoder import VISION_ENCODER_DECODER
 from clearhead.hub.families.vit import VIT
 from clearhead.hub.mapping import Family
 
@@ -25,7 +26,7 @@ FAMILIES: dict[str, Family] = {
     for family in (
         BERT, ROBERTA, XLM_ROBERTA, ALBERT, ELECTRA, DISTILBERT, MODERNBERT,
         GPT2, LLAMA, MISTRAL, QWEN2, QWEN3, MARIAN, BART, T5, VIT, DEIT, DINOV2,
-        CLIP_VISION, CLIP_TEXT, SIGLIP_VISION,
+        CLIP_VISION, CLIP_TEXT, SIGLIP_VISION, VISION_ENCODER_DECODER,
     )
 }  # fmt: skip
 
