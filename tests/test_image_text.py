@@ -76,6 +76,7 @@ def test_wrong_calls_are_explained(folder, tmp_path):
         clip.classify(folder[0] / "0.png", ["a"], template="a photo")
     with pytest.raises(ValueError, match=r"clearhead\.load_image_text"):
         clearhead.load(folder[0])
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"}))
-    with pytest.raises(ValueError, match=r"has not two models"):
-        clearhead.load_image_text(tmp_path)
+    for kind in ("bert", ["clip"]):
+        (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}))
+        with pytest.raises(ValueError, match=r"has not two models"):
+            clearhead.load_image_text(tmp_path)

@@ -237,7 +237,7 @@ def test_a_family_is_a_table(path):
     """No modelling code: a family's file defines no class, and stays short."""
     text = path.read_text(encoding="utf-8")
     if path.stem != "table":
-        assert "class " not in text and "torch" not in text
+        assert not re.search(r"^\s*class \w|^\s*(import|from) torch", text, re.M)
         assert text.count("\n") < 150
 
 

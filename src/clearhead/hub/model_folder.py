@@ -48,7 +48,7 @@ def family_of(raw: Raw, folder: Path) -> Family:
     """Returns the family of a config; ValueError lists the supported ones."""
     kind = raw.get("model_type")
     known = FAMILIES | OWN
-    if kind in TOWERS:
+    if isinstance(kind, str) and kind in TOWERS:
         raise ValueError(f"{folder} has two models, for images and for texts: open it with clearhead.load_image_text")
     if not isinstance(kind, str) or kind not in known:
         raise ValueError(
@@ -67,7 +67,7 @@ def open_towers(source: str | Path, revision: str | None = None) -> tuple[ModelF
     path = resolve_model(source, revision)
     manifest = verify_if_marked(path)
     raw = read_config(path)
-    if raw.get("model_type") not in TOWERS:
+    if not isinstance(raw.get("model_type"), str) or raw["model_type"] not in TOWERS:
         raise ValueError(
             f"{path} has model_type {raw.get('model_type')!r}, which has not two models for images and texts: "
             f"supported is {', '.join(TOWERS)}; other models are opened with clearhead.load"
