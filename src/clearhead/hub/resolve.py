@@ -40,13 +40,18 @@ def is_hub_name(source: str) -> bool:
     return _NAME.fullmatch(source) is not None and not source.startswith(".") and not Path(source).exists()
 
 
-def package_model(source: str) -> Path:
-    """Returns the model folder of `package:NAME`; no code of the package is run."""
-    name = source.removeprefix(PACKAGE)
+def package_folder(name: str) -> Path:
+    """Returns the folder of an installed package; no code of it is run."""
     spec = importlib.util.find_spec(name) if name.isidentifier() else None
     if spec is None or not spec.submodule_search_locations:
         raise ValueError(f"there is no package {name!r}: pip install {name.replace('_', '-')}")
-    root = Path(next(iter(spec.submodule_search_locations)))
+    return Path(next(iter(spec.submodule_search_locations)))
+
+
+def package_model(source: str) -> Path:
+    """Returns the model folder of `package:NAME`; no code of the package is run."""
+    name = source.removeprefix(PACKAGE)
+    root = package_folder(name)
     folders = sorted(path.parent for path in root.rglob("config.json") if (path.parent / "model.safetensors").exists())
     if not folders:
         raise ValueError(f"the package {name!r} contains no model folder (config.json and model.safetensors)")

@@ -137,10 +137,10 @@ class CapturedRun(Mapping[str, AttentionMap]):
 
     def image_scene(self, sequence: int = 0, *, title: str = "") -> ImageScene:
         """Return an image with the captured attention of its patches."""
-        layers = [name for name in self.capture if self.capture.has(name) and self.capture[name].kind == "self"]
+        layers = [name for name in self.capture if self.capture.has(name) and _reads_patches(name)]
         if not layers or not self.of_images:
             raise LookupError("no attention of images was captured: run a vision model inside the `look` context")
-        sizes = [self.capture.calls(layers[0])[i].num_sequences for i in range(len(self.capture.calls(layers[0])))]
+        sizes = [view.num_sequences for view in self.capture.calls(layers[0])]
         if not 0 <= sequence < sum(sizes):
             raise ValueError(f"there is no image {sequence}: choose 0 to {sum(sizes) - 1}")
         call, place = 0, sequence
@@ -326,6 +326,11 @@ def _patch_size(module: nn.Module) -> int | None:
     config = getattr(module, "config", None)
     size = getattr(config, "patch_size", getattr(getattr(config, "vision_config", None), "patch_size", None))
     return size if isinstance(size, int) else None
+
+
+def _reads_patches(name: str) -> bool:
+    """Return whether a layer is of the encoder of images: not of a decoder, nor of the encoder of texts beside it."""
+    return "encoder" in name.split(".") and _stack(name) != "text"
 
 
 def _stack(name: str) -> str:

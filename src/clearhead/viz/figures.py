@@ -15,7 +15,7 @@ from torch import Tensor
 from clearhead.attention import Layout
 from clearhead.layers import SinusoidalPositions
 from clearhead.viz.heatmaps import Heatmap, draw_heatmaps, printable_token
-from clearhead.viz.scene import Scene, SceneInput, SceneLayer
+from clearhead.viz.scene import Scene, SceneInput, SceneLayer, rollout
 from clearhead.viz.style import COLORS, LIGHT, MARKERS, MUTED, TEXT, Theme, new_figure
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def draw_alignment(
     The default layer is the last cross-attention of an encoder-decoder, otherwise the last layer.
     """
     chosen = _layer(given, layer)
-    weights = chosen.attention.head(head) if head is not None else _mean(chosen)
+    weights = chosen.attention.head(head) if head is not None else chosen.mean()
     _check_length(weights)
     which = "mean of all heads" if head is None else f"head {head}"
     queries, keys = (given.axes[i].names.words for i in (chosen.queries, chosen.keys))
@@ -95,7 +95,7 @@ def draw_word(
     chosen = _layer(given, layer)
     queries, keys = (given.axes[i].names.words for i in (chosen.queries, chosen.keys))
     row = _find(word, queries)
-    weights = (chosen.attention.head(head) if head is not None else _mean(chosen))[row]
+    weights = (chosen.attention.head(head) if head is not None else chosen.mean())[row]
     colormap = colormaps[theme.colormap]
     lines = _lines(keys)
     peak = float(weights.max()) or 1.0
@@ -142,23 +142,17 @@ def draw_head_stats(given: SceneInput, *, theme: Theme = LIGHT) -> Figure:
     return figure
 
 
-def rollout(given: SceneInput) -> Tensor:
-    """Return the attention rollout of the first stack (Abnar and Zuidema 2020), (T, T).
-
-    Each layer counts half as the residual connection and half as the mean of its heads.
-    """
+def input_rollout(given: SceneInput) -> Tensor:
+    """Return the attention rollout of the first stack of an input, (T, T)."""
     layers = [layer for layer in given.layers if layer.kind == "self" and layer.queries == 0]
     if not layers:
         raise ValueError("rollout needs self-attention layers in the first stack, and this input has none")
-    flow = torch.eye(layers[0].attention.shape[0])
-    for layer in layers:
-        flow = 0.5 * flow + 0.5 * _mean(layer) @ flow
-    return flow
+    return rollout(layers)
 
 
 def draw_rollout(given: SceneInput, *, theme: Theme = LIGHT) -> Figure:
     """Draw the attention rollout: how much each input token contributes to each output."""
-    words, flow = given.axes[0].names.words, rollout(given)
+    words, flow = given.axes[0].names.words, input_rollout(given)
     _check_length(flow)
     scaled = flow / flow.amax(1, keepdim=True)
     title = "contribution of each input token (largest = 1)"
@@ -257,13 +251,6 @@ def _layer(given: SceneInput, name: str | int | None) -> SceneLayer:
         return given.layer(name)
     cross = [layer for layer in given.layers if layer.kind == "cross"]
     return cross[-1] if cross else given.layers[-1]
-
-
-def _mean(layer: SceneLayer) -> Tensor:
-    total = layer.attention.head(0)
-    for head in range(1, layer.attention.num_heads):
-        total = total + layer.attention.head(head)
-    return total / layer.attention.num_heads
 
 
 def _downsample(layer: SceneLayer, head: int, max_cells: int = 160) -> Tensor:

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from clearhead.viz.page import embedded_page
-from clearhead.viz.scene import SceneLayer
+from clearhead.viz.scene import SceneLayer, rollout
 
 MAX_CELLS = 1024  # of a page: more patches are joined, 2 x 2 or more
 MAX_BYTES = 24_000_000  # of the weights of a page, likewise
@@ -97,11 +97,7 @@ class ImageScene:
 
     def rollout(self) -> Tensor:
         """Return the attention rollout (Abnar and Zuidema 2020), (T, T)."""
-        flow = torch.eye(self.layers[0].attention.shape[0])
-        for layer in self.layers:
-            mean = torch.stack([layer.attention.head(head) for head in range(layer.attention.num_heads)]).mean(0)
-            flow = 0.5 * flow + 0.5 * mean @ flow
-        return flow
+        return rollout(self.layers)
 
     def distances(self) -> list[Tensor]:
         """Return the mean distance in patches that each head of each layer attends over, (heads,) for each layer."""

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from clearhead.viz.sources import AttentionSource
 from clearhead.viz.token_labels import TokenLabels
@@ -37,6 +38,24 @@ class SceneLayer:
     queries: int  # index of the query axis
     keys: int  # index of the key axis
     attention: AttentionSource
+
+    def mean(self) -> Tensor:
+        """Return the mean of all heads, (T, S)."""
+        total = self.attention.head(0)
+        for head in range(1, self.attention.num_heads):
+            total = total + self.attention.head(head)
+        return total / self.attention.num_heads
+
+
+def rollout(layers: Sequence[SceneLayer]) -> Tensor:
+    """Return the attention rollout of self-attention layers (Abnar and Zuidema 2020), (T, T).
+
+    Each layer counts half as the residual connection and half as the mean of its heads.
+    """
+    flow = torch.eye(layers[0].attention.shape[0])
+    for layer in layers:
+        flow = 0.5 * flow + 0.5 * layer.mean() @ flow
+    return flow
 
 
 @dataclass(frozen=True)

@@ -4,22 +4,22 @@ The vectors are those of the class token and of the end of the text, after the l
 into the common space.
 """
 
-from clearhead.hub.families.vit import patches
+from clearhead.hub.families.vit import DEPTH_AND_WIDTH, patches
 from clearhead.hub.mapping import ConfigKey, Family, HeadMapping, activation, squeezed
 
 
-def layers(stack: str, prefix: str = "encoder") -> dict[str, str]:
+def layers(stack: str) -> dict[str, str]:
     """Returns the names of the weights of all layers."""
     ours = f"{stack}.blocks.{{}}"
     return {
-        f"{prefix}.layers.{{}}.layer_norm1": f"{ours}.attention_norm",
-        f"{prefix}.layers.{{}}.self_attn.q_proj": f"{ours}.attention.query",
-        f"{prefix}.layers.{{}}.self_attn.k_proj": f"{ours}.attention.key",
-        f"{prefix}.layers.{{}}.self_attn.v_proj": f"{ours}.attention.value",
-        f"{prefix}.layers.{{}}.self_attn.out_proj": f"{ours}.attention.output",
-        f"{prefix}.layers.{{}}.layer_norm2": f"{ours}.feedforward_norm",
-        f"{prefix}.layers.{{}}.mlp.fc1": f"{ours}.feedforward.up",
-        f"{prefix}.layers.{{}}.mlp.fc2": f"{ours}.feedforward.down",
+        "encoder.layers.{}.layer_norm1": f"{ours}.attention_norm",
+        "encoder.layers.{}.self_attn.q_proj": f"{ours}.attention.query",
+        "encoder.layers.{}.self_attn.k_proj": f"{ours}.attention.key",
+        "encoder.layers.{}.self_attn.v_proj": f"{ours}.attention.value",
+        "encoder.layers.{}.self_attn.out_proj": f"{ours}.attention.output",
+        "encoder.layers.{}.layer_norm2": f"{ours}.feedforward_norm",
+        "encoder.layers.{}.mlp.fc1": f"{ours}.feedforward.up",
+        "encoder.layers.{}.mlp.fc2": f"{ours}.feedforward.down",
     }
 
 
@@ -37,10 +37,7 @@ CLIP_VISION = Family(
     stacks=("encoder",),
     config={
         "patches": patches(patch_size=32, bias=False),
-        "width": ConfigKey("hidden_size", 768),
-        "num_layers": ConfigKey("num_hidden_layers", 12),
-        "num_heads": ConfigKey("num_attention_heads", 12),
-        "ffn_dim": ConfigKey("intermediate_size", 3072),
+        **DEPTH_AND_WIDTH,
         **SHARED,
     },
     constants={"positions": "none", "norm_first": True, "embedding_norm": True, "dropout": 0.0},

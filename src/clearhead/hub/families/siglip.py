@@ -1,7 +1,7 @@
 """The image tower of SigLIP (Zhai et al. 2023)."""
 
 from clearhead.hub.families.clip import layers
-from clearhead.hub.families.vit import patches
+from clearhead.hub.families.vit import DEPTH_AND_WIDTH, patches
 from clearhead.hub.mapping import ConfigKey, Family, HeadMapping, activation, squeezed
 
 SIGLIP_VISION = Family(
@@ -11,10 +11,7 @@ SIGLIP_VISION = Family(
     stacks=("encoder",),
     config={
         "patches": patches(class_token=False),
-        "width": ConfigKey("hidden_size", 768),
-        "num_layers": ConfigKey("num_hidden_layers", 12),
-        "num_heads": ConfigKey("num_attention_heads", 12),
-        "ffn_dim": ConfigKey("intermediate_size", 3072),
+        **DEPTH_AND_WIDTH,
         "activation": activation("hidden_act", "gelu_pytorch_tanh"),
         "norm_eps": ConfigKey("layer_norm_eps", 1e-6),
         "attention_dropout": ConfigKey("attention_dropout", 0.0),

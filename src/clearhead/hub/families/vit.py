@@ -27,6 +27,13 @@ def patches(*, patch_size: int = 16, **fixed: Any) -> DerivedKey:
     )
 
 
+DEPTH_AND_WIDTH = {
+    "width": ConfigKey("hidden_size", 768),
+    "num_layers": ConfigKey("num_hidden_layers", 12),
+    "num_heads": ConfigKey("num_attention_heads", 12),
+    "ffn_dim": ConfigKey("intermediate_size", 3072),
+}
+
 VIT = Family(
     model_type="vit",
     title="ViT",
@@ -34,10 +41,7 @@ VIT = Family(
     stacks=("encoder",),
     config={
         "patches": patches(),
-        "width": ConfigKey("hidden_size", 768),
-        "num_layers": ConfigKey("num_hidden_layers", 12),
-        "num_heads": ConfigKey("num_attention_heads", 12),
-        "ffn_dim": ConfigKey("intermediate_size", 3072),
+        **DEPTH_AND_WIDTH,
         "activation": activation("hidden_act", "gelu"),
         "norm_eps": ConfigKey("layer_norm_eps", 1e-12),
         "attention_bias": ConfigKey("qkv_bias", True),
