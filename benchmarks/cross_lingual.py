@@ -1,7 +1,8 @@
 """Questions in German over documents in English: XQuAD, translated by a model that was trained here.
 
-`--write FILE` writes the training rows of `recipes/questions-de-en.yaml`: Tatoeba's pairs, and questions of SQuAD's
-train part as pairs of themselves, which teaches names to stay (copied monolingual data, Currey et al. 2017).
+`--write FILE` writes the training rows of `recipes/questions-de-en.yaml`: Tatoeba's pairs, its questions twice, and
+questions of SQuAD's train part as pairs of themselves, which teaches names to stay (copied monolingual data, Currey et
+al. 2017).
 With `--translator` the questions of XQuAD are searched in English, in German, and in German translated. A passage is
 right if it holds an answer. By default the paragraphs of SQuAD's dev part are searched by words; with `--full` those of
 train and dev by words and vectors. The last line is a JSON object: recall@10 of each, with intervals, and that of the
@@ -24,7 +25,7 @@ from clearhead.data import locate, read_rows
 from clearhead.search.evaluate_index import evaluate_index
 from clearhead.search.translated_questions import QuestionTranslator
 
-COPIES = 60_000  # questions of SQuAD's train part
+COPIES = 40_000  # questions of SQuAD's train part
 
 
 def training_rows() -> Iterator[dict[str, str]]:
@@ -37,6 +38,8 @@ def training_rows() -> Iterator[dict[str, str]]:
 def unshuffled_rows() -> Iterator[dict[str, str]]:
     for row in read_rows(locate("tatoeba:deu-eng.zip/deu.txt", base="."), {"en": "1", "de": "2"}):
         yield {"de": row.values["de"], "en": row.values["en"]}
+        if row.values["de"].rstrip().endswith("?"):
+            yield {"de": row.values["de"], "en": row.values["en"]}
     questions = [
         row.values["question"].strip() for row in read_rows(SQUAD / "train-v1.1.json", {"question": "question"})
     ]

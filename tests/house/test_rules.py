@@ -18,7 +18,7 @@ ORDER = [
     {"files"},
     {"attention"},
     {"layers"},
-    {"text", "vision"},
+    {"text", "vision", "metrics"},
     {"models"},
     {"hub"},
     {"export"},

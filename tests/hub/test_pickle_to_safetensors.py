@@ -26,7 +26,6 @@ from typer.testing import CliRunner
 
 from clearhead.cli.convert import convert as command
 from clearhead.files import read_config, sha256, stale_temporaries, verify_if_marked, weight_files
-from clearhead.hub import pickle_to_safetensors as module
 from clearhead.hub.pickle_to_safetensors import child, convert_pickles
 from tests.files.hostile import CONFIG, TOKENIZER, Harm, _zip_bomb, weights
 
@@ -48,7 +47,7 @@ def in_process(monkeypatch):
             sys.stdin, sys.stdout = before
         return subprocess.CompletedProcess(args, 0, out.getvalue(), "")
 
-    monkeypatch.setattr(module.subprocess, "run", fake)
+    monkeypatch.setattr(subprocess, "run", fake)
 
 
 def old_folder(path: Path, state=None, *, legacy: bool = False, **files: bytes) -> Path:
@@ -433,7 +432,7 @@ def test_folders_that_cannot_be_converted(here, in_process):
 def test_a_child_that_dies_is_reported(here, monkeypatch, ended, says):
     real = subprocess.run
     monkeypatch.setattr(
-        module.subprocess, "run",
+        subprocess, "run",
         lambda args, **options: real([sys.executable, "-c", f"import os, signal, sys; {ended}"], **options),
     )  # fmt: skip
     refused(old_folder(here / "old", state_dict()), says)
@@ -451,7 +450,7 @@ def test_ctrl_c(here, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module.subprocess, "run", interrupted)
+    monkeypatch.setattr(subprocess, "run", interrupted)
     old = old_folder(here / "old", state_dict())
     with pytest.raises(KeyboardInterrupt):
         convert_pickles(old, here / "new")

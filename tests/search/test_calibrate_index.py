@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from clearhead.cli import app
+from clearhead.metrics.calibration import Calibration
 from clearhead.search import Answerer, Document, Index, IndexCalibration, IndexConfig, PassageConfig, calibrate_index
 from clearhead.search.index import RRF, fuse
 from clearhead.search.index_calibration import CoveragePoint, ReaderCalibration, coverage_curve, threshold_for
-from clearhead.tasks.calibration import Calibration
 from tests.search.test_ask import DOCUMENTS
 from tests.tasks.test_answer import ROOMS, THINGS, train_reader
 

@@ -3,9 +3,9 @@ import random
 import pytest
 import torch
 
+from clearhead.metrics.evaluation import bleu_scores
 from clearhead.studies import bottleneck, demo
 from clearhead.studies.bottleneck import BottleneckResult, LengthBucket, TranslatorScores, by_length, interval
-from clearhead.tasks.metrics import bleu_scores
 
 
 @pytest.fixture(autouse=True)

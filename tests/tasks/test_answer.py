@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import clearhead
 from clearhead.data import Row, Rows
+from clearhead.metrics.calibration import Calibration, fit_calibration
 from clearhead.tasks import PassageReader, PassageSpan
 from clearhead.tasks.answer import RANK_WEIGHTS, features, fit_weights, merge_spans
 from clearhead.tasks.answer_spans import plain
-from clearhead.tasks.calibration import Calibration, fit_calibration
 from clearhead.train.recipe import make_recipe
 from clearhead.train.run import prepare, train
 

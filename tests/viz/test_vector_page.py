@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from clearhead.tasks.retrieval import Retrieval, evaluate_retrieval
+from clearhead.metrics.retrieval import Retrieval, evaluate_retrieval
 from clearhead.viz.evaluation_plots import evaluation_figures
 from clearhead.viz.vector_page import MAX_POINTS, map_page, project
 

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { Attention, brightest, cellAt, type ImageData } from "../src/images/data";
 
 /** Two layers of two heads over a class token and 2 x 2 cells; weights are given as rows of percent. */
-function scene(weights: number[][][][]): ImageData {
+function scene(weights: number[][][][], words: number[][][][] = []): ImageData {
   const bytes = (layer: number[][][]): string =>
     btoa(
       String.fromCharCode(
@@ -12,6 +12,8 @@ function scene(weights: number[][][][]): ImageData {
   return {
     title: "t", model: "m", image: "", grid: [2, 2], patches: 1, learned: ["class token"],
     layers: weights.map((layer, i) => ({ name: `encoder.${i}`, heads: layer.length, weights: bytes(layer) })),
+    words: words.length ? words[0][0].map((_, i) => `word${i}`) : [],
+    wordLayers: words.map((layer, i) => ({ name: `decoder.${i}.cross`, heads: layer.length, weights: bytes(layer) })),
   };
 }
 
@@ -24,6 +26,16 @@ test("rows of a head, and of the mean of all heads", () => {
   near(attention.row(0, 0, 1), [1, 0, 0, 0]);
   near(attention.row(0, 0, 0), [0, 0, 0, 0]);
   near(attention.row(0, "mean", 2), [0.1, 0.6, 0.1, 0.1]);
+});
+
+test("words look at cells: the mean of the heads of one layer, or of all", () => {
+  const first = [[[0, 100, 0, 0, 0], [20, 20, 20, 20, 20]], [[0, 0, 100, 0, 0], [20, 20, 20, 20, 20]]];
+  const second = [[[0, 0, 0, 0, 100], [100, 0, 0, 0, 0]]];
+  const attention = new Attention(scene([], [first, second]));
+  const near = (values: Float64Array, expected: number[]) => expected.forEach((x, i) => expect(values[i]).toBeCloseTo(x, 2));
+  near(attention.word(0, 0), [0.5, 0.5, 0, 0]);
+  near(attention.word(1, 1), [0, 0, 0, 0]);
+  near(attention.word("all", 0), [0.25, 0.25, 0, 0.5]);
 });
 
 test("rollout keeps half in each layer and spreads the rest", () => {

@@ -10,9 +10,10 @@ from itertools import islice
 from typing import Any, TextIO
 
 from clearhead.data import Row, SkippedRow
+from clearhead.decode import Caption
 from clearhead.tasks import Classification, QaResult, ReaderResult, TagResult
 
-TaskAnswer = Classification | TagResult | QaResult | ReaderResult
+TaskAnswer = Classification | TagResult | QaResult | ReaderResult | Caption
 BATCH_ROWS = 256  # predicted before they are written
 Predict = Callable[[list[dict[str, Any]]], Iterator[TaskAnswer]]
 RowWriter = Callable[[int, Row | SkippedRow, TaskAnswer | None], None]
@@ -87,11 +88,13 @@ def _columns(task: Any) -> tuple[str, ...]:
         return ("tags",)
     if task.spec.name == "rerank":
         return ("relevance",)
+    if task.spec.name == "caption":
+        return "caption", "score"
     return {"single_label": ("label", "score"), "multi_label": ("labels",), "regression": ("value",)}[task.labels.kind]
 
 
 def _values(answer: TaskAnswer) -> list[str]:
-    """Return an answer as columns: label and score, labels, value, tags, or answer, start, end and score."""
+    """Return an answer as columns: label and score, labels, value, tags, caption and score, or answer and its place."""
     if isinstance(answer, QaResult):
         best = answer.best
         if best is None:
@@ -105,6 +108,8 @@ def _values(answer: TaskAnswer) -> list[str]:
         return [text, str(span.passage), str(span.start), str(span.end), f"{answer.probability:.4f}"]
     if isinstance(answer, TagResult):
         return [" ".join(f"{word}/{tag}" for word, tag in zip(answer.words, answer.tags, strict=True))]
+    if isinstance(answer, Caption):
+        return [answer.text, f"{answer.score:.4f}"]
     if isinstance(answer.answer, float):
         return [f"{answer.answer:.6g}"]
     if isinstance(answer.answer, tuple):

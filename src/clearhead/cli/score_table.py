@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from clearhead.tasks.metrics import Evaluation
+    from clearhead.metrics.evaluation import Evaluation
 
 
 def score_table(evaluation: Evaluation, before: Evaluation | None = None) -> Table:

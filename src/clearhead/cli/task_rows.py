@@ -7,6 +7,7 @@ from clearhead.data import Rows, columns_of, read_rows
 from clearhead.data.image_rows import FOLDER, is_image_source, single_image, with_image_name
 from clearhead.data.spans import is_span_file
 from clearhead.hub.folder import LoadedModel
+from clearhead.tasks.image_inputs import decode_images
 from clearhead.tasks.labels import COLUMNS
 from clearhead.tasks.task import ReadsImages
 from clearhead.train.recipe_finetune import find_pairs
@@ -39,7 +40,7 @@ def rows_for(
     fields = list(inputs_of(task))
     if reads_images(task) and not columns_in_table(file):
         rows = _images(task, file, columns, labeled=labeled)
-        return Rows(lambda: task.decode(map(with_image_name, rows.raw())))
+        return Rows(lambda: decode_images(map(with_image_name, rows.raw()), task.processor))
     if labeled and task.spec.name in ("embed", "rerank"):
         available = set() if columns else set(columns_of(file))
         if task.spec.name == "embed" and {"text", "label"} <= available and "second" not in available:
@@ -65,7 +66,7 @@ def rows_for(
             )
         result[name] = column
     rows = read_rows(file, result | ({"id": id_column} if id_column is not None else {}))
-    return Rows(lambda: task.decode(rows.raw())) if reads_images(task) else rows
+    return Rows(lambda: decode_images(rows.raw(), task.processor)) if reads_images(task) else rows
 
 
 def columns_in_table(file: Path) -> bool:
@@ -79,8 +80,12 @@ def _images(task: Any, file: Path, columns: dict[str, str], *, labeled: bool) ->
         if labeled:
             raise ValueError(f"{file} is one image without a label: give a folder with a folder for each label")
         return Rows(lambda: single_image(file))
-    label = next(name for name, kind in COLUMNS.items() if kind == task.labels.kind)
-    return read_rows(file, {"image": columns.get("image", "."), **({label: FOLDER} if labeled else {})})
+    fields = {"image": columns.get("image", ".")}
+    if labeled:
+        if task.spec.name == "caption":
+            raise ValueError(f"{file} has images without captions: give a table with the columns image and caption")
+        fields[next(name for name, kind in COLUMNS.items() if kind == task.labels.kind)] = FOLDER
+    return read_rows(file, fields)
 
 
 def labeled_pairs(file: Path, columns: dict[str, str], trained: dict[str, str]) -> Rows:

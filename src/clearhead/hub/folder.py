@@ -16,9 +16,10 @@ import torch
 from torch import Tensor
 
 from clearhead.files import mark, new_folder, write_manifest
-from clearhead.files.safe import MissingFile, read_bytes
+from clearhead.files.safe import MAX_JSON_BYTES, MissingFile, read_bytes
 from clearhead.hub.card import model_card
 from clearhead.hub.families import Family
+from clearhead.hub.image_features import FEATURES_FILE
 from clearhead.hub.mapping import POOLED, Raw
 from clearhead.hub.model_folder import ModelFolder
 from clearhead.hub.weight_files import MAX_SHARD_BYTES, WeightReader, write_weights
@@ -36,7 +37,9 @@ _EXTRA_FILES = (
     "sentence_bert_config.json",
     "config_sentence_transformers.json",
     "1_Pooling/config.json",
+    FEATURES_FILE,
 )
+MAX_FEATURES_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,7 +212,8 @@ def carried_files(folder: Path) -> dict[str, bytes]:
     out: dict[str, bytes] = {}
     for name in _EXTRA_FILES:
         try:
-            out[name] = read_bytes(folder, name)
+            limit = MAX_FEATURES_BYTES if name == FEATURES_FILE else MAX_JSON_BYTES
+            out[name] = read_bytes(folder, name, max_bytes=limit)
         except MissingFile:
             continue
     return out

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import Tensor
 
 from clearhead.files import sha256
@@ -18,6 +20,7 @@ from clearhead.layers.efficientnet import FEATURES, STRIDE, EfficientNetConfig, 
 from clearhead.vision.image_processor import ImageProcessor
 
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+FEATURES_FILE = "image_features.safetensors"  # of a model that reads features
 BATCH_IMAGES = 16
 BATCH_NORM_EPS = 1e-3
 
@@ -41,6 +44,8 @@ class ImageFeatures:
     """Maps images to grids of vectors, with the processor that the network was trained with."""
 
     def __init__(self, network: EfficientNetLite, source: str, size: int = 224) -> None:
+        if size < STRIDE or size % STRIDE:
+            raise ValueError(f"images of {size} pixels have no features: set data.image_size to a multiple of {STRIDE}")
         network.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
         self.network, self.source = network.eval(), source
         self.processor = ImageProcessor(height=size, width=size, mean=IMAGENET_MEAN, std=IMAGENET_STD)
@@ -48,7 +53,7 @@ class ImageFeatures:
     @property
     def grid(self) -> int:
         """Vectors of each side."""
-        return -(-self.processor.output_size[0] // STRIDE)
+        return self.processor.output_size[0] // STRIDE
 
     @property
     def width(self) -> int:
@@ -75,6 +80,39 @@ def load_features(source: str, size: int = 224) -> ImageFeatures:
     network = EfficientNetLite(known.config)
     network.load_state_dict(folded(read_pickle(file)))
     return ImageFeatures(network, source, size)
+
+
+def features_file(features: ImageFeatures) -> dict[str, bytes]:
+    """Return the file of a model folder that holds its feature extractor, so that the folder is complete.
+
+    The names of its tensors begin with the name of the network; the size of images is in the processor's file.
+    """
+    name = features.source.removeprefix(PACKAGE)
+    weights = features.network.state_dict().items()
+    return {FEATURES_FILE: save({f"{name}.{key}": tensor.contiguous() for key, tensor in weights})}
+
+
+def find_features(files: Mapping[str, bytes], size: int) -> ImageFeatures | None:
+    """Return the feature extractor in the files of a model folder, for images of this size; None if it has none."""
+    content = files.get(FEATURES_FILE)
+    if content is None:
+        return None
+    try:
+        tensors = load(content)
+    except SafetensorError as error:
+        raise ValueError(f"{FEATURES_FILE} is damaged: {error}") from None
+    names = {name.partition(".")[0] for name in tensors}
+    if len(names) != 1 or not names <= set(KNOWN):
+        raise ValueError(
+            f"{FEATURES_FILE} holds {', '.join(sorted(names))[:100]}: one of {', '.join(KNOWN)} is expected"
+        )
+    (name,) = names
+    network = EfficientNetLite(KNOWN[name].config)
+    try:
+        network.load_state_dict({key.partition(".")[2]: tensor for key, tensor in tensors.items()})
+    except RuntimeError:
+        raise ValueError(f"{FEATURES_FILE} does not hold the weights of {name}: write the folder again") from None
+    return ImageFeatures(network, PACKAGE + name, size)
 
 
 def _weights_of(name: str) -> Path:

@@ -156,7 +156,8 @@ class Family:
     constants: Mapping[str, Any]  # fixed settings of the family
     weights: Weights  # empty: all names are clearhead's own
     heads: Mapping[str, HeadMapping]  # by architecture; the first is the default
-    stack: Callable[..., TransformerConfig | RecurrentConfig] = TransformerConfig
+    stack: Callable[..., TransformerConfig | RecurrentConfig] = TransformerConfig  # its configuration, by settings
+    encoder: Callable[..., TransformerConfig | RecurrentConfig] | None = None  # the encoder's, if it is another
     # settings of ModelConfig outside the stacks
     model: Mapping[str, ConfigKey | DerivedKey] = field(default_factory=dict[str, "ConfigKey | DerivedKey"])
     required_values: Mapping[str, tuple[Any, ...]] = field(default_factory=dict[str, tuple[Any, ...]])
@@ -210,7 +211,8 @@ class Family:
                 )
         head = self.head(architecture)
         names = head.stacks or self.stacks
-        stacks = {stack: self.stack(**self._settings(raw, stack)) for stack in names}
+        kinds = {"encoder": self.encoder or self.stack, "decoder": self.stack}
+        stacks = {stack: kinds[stack](**self._settings(raw, stack)) for stack in names}
         last = stacks[names[-1]]
         config = self._head(head, raw, last, labels)
         settings = {name: key.of(raw) for name, key in self.model.items()}

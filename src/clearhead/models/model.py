@@ -28,10 +28,20 @@ class ModelConfig:
         if self.encoder is None and self.decoder is None:
             raise ValueError("a model needs an encoder, a decoder or both: none was given")
         encoder, decoder = self.encoder, self.decoder
-        if isinstance(encoder, TransformerConfig) or isinstance(decoder, TransformerConfig):
-            if isinstance(encoder, RecurrentConfig) or isinstance(decoder, RecurrentConfig):
-                raise ValueError("one stack is a Transformer and the other is recurrent: make both the same kind")
+        if isinstance(decoder, TransformerConfig):
+            if isinstance(encoder, RecurrentConfig):
+                raise ValueError("the encoder is recurrent and the decoder is a Transformer: make both the same kind")
             return
+        if isinstance(encoder, TransformerConfig):
+            if decoder is None:
+                return
+            if encoder.patches is None:
+                raise ValueError(
+                    "the encoder is a Transformer and the decoder is recurrent: make both the same kind, unless the "
+                    "encoder reads images"
+                )
+            if self.shared_embedding:
+                raise ValueError("the encoder reads images and has no token embeddings: set shared_embedding=False")
         check_roles(encoder=encoder, decoder=decoder)
         sizes = {(stack.vocab_size, stack.width) for stack in (encoder, decoder) if stack is not None}
         if self.shared_embedding and len(sizes) > 1:
@@ -60,8 +70,7 @@ class ModelConfig:
     @property
     def output_width(self) -> int:
         """The width of the hidden states that the head reads."""
-        encoder = self.encoder if self.decoder is None else None
-        return encoder.encoded_width if isinstance(encoder, RecurrentConfig) else self.stack.width
+        return self.stack.encoded_width if self.decoder is None else self.stack.width
 
 
 class Model(nn.Module):
@@ -90,8 +99,13 @@ class Model(nn.Module):
         *,
         segments: Tensor | None = None,
         cache: KeyValueStore | None = None,
+        sources: Sequence[int] | None = None,
     ) -> Tensor:
-        """Returns the hidden states of the last layer, (N, D): the decoder's if there is one."""
+        """Returns the hidden states of the last layer, (N, D): the decoder's if there is one.
+
+        With `sources`, the number of the source that each target belongs to, several targets share a source, which is
+        encoded once.
+        """
         if self.encoder is None:
             assert self.decoder is not None
             return self.decoder(ids, layout, segments=segments, cache=cache)
@@ -100,6 +114,8 @@ class Model(nn.Module):
         if target is None or target_layout is None:
             raise ValueError("an encoder-decoder needs a source and a target: give `target` and `target_layout` too")
         memory = self.encode(ids, layout, segments=segments)
+        if sources is not None:
+            memory, layout = memory.index_select(0, layout.row_indices(sources)), layout.select(sources)
         return self.decoder(target, target_layout, memory=memory, memory_layout=layout, cache=cache)
 
     def encode(self, ids: Tensor | Sequence[Tensor], layout: Layout, *, segments: Tensor | None = None) -> Tensor:
@@ -118,13 +134,14 @@ class Model(nn.Module):
         segments: Tensor | None = None,
         cache: KeyValueStore | None = None,
         places: Tensor | None = None,
+        sources: Sequence[int] | None = None,
     ) -> Tensor:
         """Maps ids (N,) of the sequences in `layout`, and the target's for an encoder-decoder, to the head's output.
 
         Instead of ids, a model of images reads a tensor (B, C, H, W), or a list of images of several sizes.
-        With `places`, a per-token head runs on the tokens at these indices only.
+        With `places`, a per-token head runs on the tokens at these indices only; `sources` is that of `hidden_states`.
         """
-        x = self.hidden_states(ids, layout, target, target_layout, segments=segments, cache=cache)
+        x = self.hidden_states(ids, layout, target, target_layout, segments=segments, cache=cache, sources=sources)
         x = x if places is None else x.index_select(0, places)
         output_layout = layout if target_layout is None else target_layout
         return x if self.head is None else self.head(x, output_layout)
@@ -171,7 +188,6 @@ def _encoder(config: ModelConfig) -> TransformerStack | RecurrentEncoder | None:
 
 def _decoder(config: ModelConfig) -> TransformerStack | RecurrentDecoder | None:
     if isinstance(config.decoder, RecurrentConfig):
-        assert not isinstance(config.encoder, TransformerConfig)  # checked by ModelConfig
         return RecurrentDecoder(config.decoder, config.encoder)
     return None if config.decoder is None else build_decoder(config.decoder, cross=config.encoder is not None)
 

@@ -26,6 +26,7 @@ from clearhead.attention.kernels.cached_step import attend_scored
 from clearhead.layers import POOLINGS, Embedding
 from clearhead.layers.dropout import Dropout
 from clearhead.layers.recurrent import NETS, CellKind, PackedOrder, Recurrent, States, reorder
+from clearhead.models.transformer import TransformerConfig
 
 Attention = Literal["none", "additive", "dot", "general"]
 
@@ -92,11 +93,11 @@ class RecurrentEncoder(nn.Module):
 class RecurrentDecoder(nn.Module):
     """Token embeddings and recurrent layers that start from an encoder output; without an encoder, a language model.
 
-    The initial states come from the two ends of the encoder output; without attention they are the decoder's only view
-    of the source. `forward` runs full sequences; `begin` and `step` run token by token.
+    The initial states come from the two ends of the encoder output, of an image from its mean; without attention they
+    are the decoder's only view of the source. `forward` runs full sequences; `begin` and `step` run token by token.
     """
 
-    def __init__(self, config: RecurrentConfig, encoder: RecurrentConfig | None = None) -> None:
+    def __init__(self, config: RecurrentConfig, encoder: RecurrentConfig | TransformerConfig | None = None) -> None:
         super().__init__()
         c = config
         check_roles(encoder=encoder, decoder=c)
@@ -316,12 +317,18 @@ class CrossAttention(nn.Module):
 
 
 class DecoderStart(nn.Module):
-    """A decoder's initial states: tanh of a linear map of both ends of the source (Bahdanau et al. 2015, A.2.2)."""
+    """A decoder's initial states: tanh of a linear map of both ends of the source (Bahdanau et al. 2015, A.2.2).
 
-    def __init__(self, config: RecurrentConfig, encoder: RecurrentConfig) -> None:
+    A Transformer encoder reads an image, which has no ends: of its output the mean is taken (Xu et al. 2015, 3.1.2).
+    """
+
+    def __init__(self, config: RecurrentConfig, encoder: RecurrentConfig | TransformerConfig) -> None:
         super().__init__()
         c = config
-        self.pool = POOLINGS["bidirectional_last" if encoder.bidirectional else "last"]
+        if isinstance(encoder, RecurrentConfig):
+            self.pool = POOLINGS["bidirectional_last" if encoder.bidirectional else "last"]
+        else:
+            self.pool = POOLINGS["mean"]
         self.num_layers, self.memory_width = c.num_layers, encoder.encoded_width
         self.maps = nn.ModuleList(  # an LSTM has one for its cell states too
             nn.Linear(self.memory_width, c.num_layers * c.hidden_size) for _ in range(2 if c.kind == "lstm" else 1)
@@ -329,13 +336,15 @@ class DecoderStart(nn.Module):
 
     def forward(self, memory: Tensor, layout: Layout) -> States:
         """Maps the encoder output (M, D'), or the result of `cache_keys`, to states (B, L, D)."""
-        ends = self.pool(memory[:, memory.shape[1] - self.memory_width :], layout)  # (B, D')
-        return tuple(torch.tanh(m(ends)).unflatten(1, (self.num_layers, -1)) for m in self.maps)
+        whole = self.pool(memory[:, memory.shape[1] - self.memory_width :], layout)  # (B, D')
+        return tuple(torch.tanh(m(whole)).unflatten(1, (self.num_layers, -1)) for m in self.maps)
 
 
-def check_roles(*, encoder: RecurrentConfig | None = None, decoder: RecurrentConfig | None = None) -> None:
+def check_roles(
+    *, encoder: RecurrentConfig | TransformerConfig | None = None, decoder: RecurrentConfig | None = None
+) -> None:
     """Raises ValueError for settings that an encoder, a decoder or their combination cannot have."""
-    if encoder is not None and encoder.attention != "none":
+    if isinstance(encoder, RecurrentConfig) and encoder.attention != "none":
         raise ValueError(
             f"an encoder with {encoder.attention} attention: only decoders attend; set attention='none' for the encoder"
         )

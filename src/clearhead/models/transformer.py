@@ -178,7 +178,8 @@ class TransformerConfig:
         for field in fields(self):
             value = getattr(self, field.name)
             if str(field.type).startswith("int") and value is not None:
-                minimum = 0 if field.name in ("num_segments", "position_offset") else 1
+                may_be_0 = (*(("num_layers",) if self.patches else ()), "num_segments", "position_offset")
+                minimum = 0 if field.name in may_be_0 else 1
                 _check_count(field.name, value, minimum, 10_000 if field.name == "num_layers" else 2**31)
             elif "float" in str(field.type) and value is not None and (not _is_number(value) or value < 0):
                 raise ValueError(f"{field.name} is {value!r}: it must be a number, 0 or more")
@@ -200,6 +201,10 @@ class TransformerConfig:
     def max_positions(self) -> int | None:
         """The maximum length of a sequence; None if positions are unlimited."""
         return None if self.positions in ("t5", "alibi", "none") else self.max_len
+
+    @property
+    def encoded_width(self) -> int:
+        return self.width
 
 
 def _is_number(value: object) -> bool:

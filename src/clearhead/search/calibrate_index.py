@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from clearhead.metrics.calibration import MIN_ROWS, fit_calibration
 from clearhead.search.ask import FIRST, MORE, SURE, Answerer
 from clearhead.search.index import Index, fuse
 from clearhead.search.index_calibration import IndexCalibration, ReaderCalibration, coverage_curve, threshold_for
 from clearhead.search.mining import has_answer
 from clearhead.tasks.answer import RANK_WEIGHTS, Read, fit_weights, outcomes
-from clearhead.tasks.calibration import MIN_ROWS, fit_calibration
 
 VECTOR_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 DEPTH = 100  # passages of each ranking, as in a search

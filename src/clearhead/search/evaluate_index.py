@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from clearhead.metrics.evaluation import Evaluation, Numbers, calibration_error
 from clearhead.search.ask import Answerer, AskResult
 from clearhead.search.index import Index
 from clearhead.search.mining import has_answer
 from clearhead.tasks.answer_spans import measured
-from clearhead.tasks.metrics import Evaluation, Numbers, calibration_error
 
 DEPTHS = (1, 5, 10, 20)
 

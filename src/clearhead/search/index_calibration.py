@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from clearhead.tasks.calibration import Calibration
+from clearhead.metrics.calibration import Calibration
 
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 

@@ -1,7 +1,7 @@
 """The application: every task behind one HTTP API. Routes validate and format; the engine computes."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict
 from importlib import metadata
@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Mount
 
+from clearhead.decode import BeamConfig, Hypothesis
 from clearhead.serve import openai, page, schemas
 from clearhead.serve.attention_pages import AttentionPages
 from clearhead.serve.batch_ops import EmbeddedText
@@ -26,6 +27,7 @@ from clearhead.serve.middleware import SecurityConfig, SecurityMiddleware
 from clearhead.serve.model_registry import IMAGE_TASK, ModelRegistry, ServedModel
 from clearhead.serve.prometheus import ServerMetrics
 from clearhead.serve.sse import EVENTS, STREAMED, OrjsonResponse, sse_event
+from clearhead.tasks.image_inputs import ResizedImage
 
 VERSION = metadata.version("clearhead")
 ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
@@ -142,11 +144,14 @@ def _add_task_routes(app: FastAPI, dispatcher: Dispatcher) -> None:
         request.scope["log_fields"] = {"model": model.name, "count": len(values)}
         return model, await dispatcher.answers(request, model, task, values, options)
 
+    async def decode(model: ServedModel, given: str | list[str]) -> list[ResizedImage]:
+        files = schemas.as_list(given)
+        return [await dispatcher.tokenize(decode_image, model, file, i) for i, file in enumerate(files)]
+
     async def classify(body: schemas.ClassifyRequest, request: Request) -> Response:
         """Classification: the label of each text or image, with the scores of all labels."""
         if body.image is not None:
-            served, files = dispatcher.registry.find(body.model, IMAGE_TASK), schemas.as_list(body.image)
-            images = [await dispatcher.tokenize(decode_image, served, file, i) for i, file in enumerate(files)]
+            images = await decode(dispatcher.registry.find(body.model, IMAGE_TASK), body.image)
             model, results = await run(request, IMAGE_TASK, body.model, images)
         else:
             assert body.text is not None  # checked by the schema
@@ -174,15 +179,18 @@ def _add_task_routes(app: FastAPI, dispatcher: Dispatcher) -> None:
 
     async def translate(body: schemas.TranslateRequest, request: Request) -> Response:
         """Translation of each text; optionally with alternatives and with token alignments."""
-        pipeline = dispatcher.registry.find(body.model, "translate").pipeline
-        try:
-            beam = pipeline.beam(body.beam, length_penalty=body.length_penalty, nbest=body.nbest, default=5)
-            pipeline.generator.token_budget(1, body.max_len, 1)
-        except ValueError as error:
-            raise ApiError(422, "invalid", str(error)) from None
-        options = beam, body.max_len, body.align
+        options = _beam(dispatcher.registry.find(body.model, "translate"), body), body.max_len, body.align
         model, results = await run(request, "translate", body.model, schemas.as_list(body.text), *options)
         return OrjsonResponse({"model": model.name, "answers": [_translation(result) for result in results]})
+
+    async def caption(body: schemas.CaptionRequest, request: Request) -> Response:
+        """A text about each image; optionally with alternatives."""
+        served = dispatcher.registry.find(body.model, "caption")
+        beam = _beam(served, body)
+        images = await decode(served, body.image)
+        model, results = await run(request, "caption", body.model, images, beam, body.max_len)
+        answers = [{"text": r.text, "score": r.score, "nbest": _alternatives(r.nbest)} for r in results]
+        return OrjsonResponse({"model": model.name, "answers": answers})
 
     async def embed(body: schemas.EmbedRequest, request: Request) -> Response:
         """Embeddings: one vector per text."""
@@ -202,7 +210,17 @@ def _add_task_routes(app: FastAPI, dispatcher: Dispatcher) -> None:
     app.post("/tag", response_model=schemas.TagResponse, tags=["tasks"])(tag)
     app.post("/qa", response_model=schemas.QaResponse, tags=["tasks"])(qa)
     app.post("/translate", response_model=schemas.TranslateResponse, tags=["tasks"])(translate)
+    app.post("/caption", response_model=schemas.CaptionResponse, tags=["tasks"])(caption)
     app.post("/embed", response_model=schemas.EmbedResponse, tags=["tasks"])(embed)
+
+
+def _beam(model: ServedModel, body: schemas.BeamRequest) -> BeamConfig:
+    """Returns the beam search that a request asks for; refuses one that the model cannot do."""
+    try:
+        model.pipeline.generator.token_budget(1, body.max_len, 1)
+        return model.pipeline.beam(body.beam, length_penalty=body.length_penalty, nbest=body.nbest, default=5)
+    except ValueError as error:
+        raise ApiError(422, "invalid", str(error)) from None
 
 
 def _classification(result: Any) -> dict[str, Any]:
@@ -213,11 +231,15 @@ def _translation(result: Any) -> dict[str, Any]:
     return {
         "text": result.text,
         "score": result.score,
-        "nbest": [{"text": other.text, "score": other.score} for other in result.nbest],
+        "nbest": _alternatives(result.nbest),
         "source": result.source,
         "tokens": result.tokens,
         "alignment": result.alignment,
     }
+
+
+def _alternatives(nbest: Sequence[Hypothesis]) -> list[dict[str, Any]]:
+    return [{"text": other.text, "score": other.score} for other in nbest]
 
 
 def _add_generation_routes(app: FastAPI, dispatcher: Dispatcher) -> None:

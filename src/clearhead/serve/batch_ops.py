@@ -6,12 +6,13 @@ from typing import Any
 
 from torch import Tensor
 
-from clearhead.decode import BeamConfig, Translation, translate_in_order
+from clearhead.decode import BeamConfig, Caption, Translation, translate_in_order
 from clearhead.decode.detokenizer import StreamDetokenizer
 from clearhead.decode.generate import generate_tokens
 from clearhead.serve.continuous_batch import GenerationChunk, GenerationRequest
 from clearhead.serve.model_registry import IMAGE_TASK, ServedModel
 from clearhead.tasks import QaResult, QuestionAnswering
+from clearhead.tasks.image_inputs import ResizedImage
 from clearhead.tasks.registry import task_of
 
 
@@ -47,6 +48,13 @@ def _translate(
     return translate_in_order(model.pipeline.generator, texts, beam, max_new_tokens=max_new_tokens, align=align)
 
 
+def _caption(
+    model: ServedModel, images: Sequence[ResizedImage], beam: BeamConfig, max_new_tokens: int | None
+) -> Iterator[Caption]:
+    pipeline = model.pipeline
+    return pipeline.captioner.answer(pipeline.loaded, images, beam, max_new_tokens=max_new_tokens)
+
+
 def _reply(model: ServedModel, requests: Sequence[GenerationRequest]) -> Iterator[list[GenerationChunk]]:
     """Replies of an encoder-decoder, which reads the turns as its source: the requests start and run together."""
     generator = model.pipeline.generator
@@ -76,6 +84,7 @@ BATCH_OPS: dict[str, Callable[..., Iterator[Any]]] = {
     "tag": _answer,
     "qa": _answer_questions,
     "translate": _translate,
+    "caption": _caption,
     "reply": _reply,
     "call": _calls,
     "probe": _calls,

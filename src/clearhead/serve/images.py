@@ -5,7 +5,7 @@ import binascii
 
 from clearhead.serve.errors import ApiError
 from clearhead.serve.model_registry import ServedModel
-from clearhead.tasks.classify_images import ClassifyImages, ResizedImage
+from clearhead.tasks.image_inputs import ResizedImage, read_image_processor, resized
 from clearhead.vision import UnreadableImage
 
 MAX_PIXELS = 25_000_000  # of an image: 75 MB while it is decoded
@@ -22,7 +22,7 @@ def decode_image(model: ServedModel, content: str, number: int) -> ResizedImage:
     except (binascii.Error, ValueError):
         raise _invalid(number, "it is not valid base64: send the bytes of the file in base64") from None
     try:
-        return ClassifyImages.from_model(model.pipeline.loaded).resized(data, max_pixels=MAX_PIXELS)
+        return resized(data, read_image_processor(model.pipeline.loaded.extra_files), max_pixels=MAX_PIXELS)
     except UnreadableImage as error:
         raise _invalid(number, error.reason) from None
 

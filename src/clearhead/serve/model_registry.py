@@ -13,7 +13,7 @@ from clearhead.serve.errors import ApiError
 from clearhead.tasks.registry import answer_task_name
 
 IMAGE_TASK = "classify_image"
-TASKS = ("classify", "pair", "tag", "qa", "translate", "embed", "generate", "chat", IMAGE_TASK)
+TASKS = ("classify", "pair", "tag", "qa", "translate", "embed", "generate", "chat", IMAGE_TASK, "caption")
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +88,10 @@ def supported_tasks(pipeline: Pipeline) -> tuple[str, ...]:
     """Returns the tasks of a model, the one it was trained for first."""
     loaded, model = pipeline.loaded, pipeline.model
     if loaded.config.patches is not None:
-        if answer_task_name(loaded) != "classify":
-            raise ValueError(f"{loaded.architecture} does not classify images, which is what the server offers of them")
-        return (IMAGE_TASK,)
+        offered = {"classify": IMAGE_TASK, "caption": "caption"}
+        if (task := answer_task_name(loaded)) not in offered:
+            raise ValueError(f"{loaded.architecture} neither classifies images nor writes captions")
+        return (offered[str(task)],)
     if loaded.tokenizer is None:
         raise ValueError(f"{loaded.architecture} has no tokenizer: put its tokenizer.json into the model folder")
     if isinstance(model.head, LMHead) and model.decoder is not None:

@@ -112,19 +112,30 @@ class QaRequest(ModelRequest):
         return _check_same_length(self, "question", "context")
 
 
-class TranslateRequest(ModelRequest):
+class BeamRequest(ModelRequest):
+    """How texts are searched for."""
+
+    beam: int | None = Field(None, ge=1, le=16, description="Beam size; 1 is greedy search. Default: the model's.")
+    length_penalty: Float | None = Field(
+        None, ge=-5, le=5, description="Exponent of the length normalization in beam search. Default: the model's."
+    )
+    nbest: int = Field(1, ge=1, le=16, description="Number of texts to return for each input.")
+    max_len: int | None = Field(None, ge=1, le=MAX_NEW_TOKENS, description="Maximum tokens of a text.")
+
+
+class TranslateRequest(BeamRequest):
     """Texts to translate."""
 
     model_config = _example(text="A dog runs across the grass.")
 
     text: Texts = Field(description="A text, or a list of texts.")
-    beam: int | None = Field(None, ge=1, le=16, description="Beam size; 1 is greedy search. Default: the model's.")
-    length_penalty: Float | None = Field(
-        None, ge=-5, le=5, description="Exponent of the length normalization in beam search. Default: the model's."
-    )
-    nbest: int = Field(1, ge=1, le=16, description="Number of translations to return for each text.")
-    max_len: int | None = Field(None, ge=1, le=MAX_NEW_TOKENS, description="Maximum tokens of a translation.")
     align: bool = Field(False, description="Also return the alignment of target and source tokens.")
+
+
+class CaptionRequest(BeamRequest):
+    """Images to write about."""
+
+    image: Images = Field(description="An image file in base64, as it is or as a data URL, or a list of such.")
 
 
 class EmbedRequest(ModelRequest):
@@ -283,19 +294,22 @@ class QaResponse(BaseModel):
     answers: list[QaAnswer]
 
 
-class AlternativeTranslation(BaseModel):
+class AlternativeText(BaseModel):
     """One hypothesis of the beam search."""
 
     text: str
     score: float
 
 
-class TranslationAnswer(BaseModel):
+class CaptionAnswer(AlternativeText):
+    """The best text about an image, and the n best."""
+
+    nbest: list[AlternativeText]
+
+
+class TranslationAnswer(CaptionAnswer):
     """The best translation, the n best, and the alignment (target tokens x source tokens) if requested."""
 
-    text: str
-    score: float
-    nbest: list[AlternativeTranslation]
     source: list[str]
     tokens: list[str]
     alignment: list[list[float]] | None
@@ -306,6 +320,13 @@ class TranslateResponse(BaseModel):
 
     model: str
     answers: list[TranslationAnswer]
+
+
+class CaptionResponse(BaseModel):
+    """One answer per image, in order."""
+
+    model: str
+    answers: list[CaptionAnswer]
 
 
 class EmbedResponse(BaseModel):

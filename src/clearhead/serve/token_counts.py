@@ -6,7 +6,7 @@ from typing import Any
 from clearhead.serve.continuous_batch import GenerationRequest
 from clearhead.serve.errors import bad_request
 from clearhead.serve.model_registry import ServedModel
-from clearhead.tasks.classify_images import ResizedImage
+from clearhead.tasks.image_inputs import ResizedImage
 
 CHUNK_CHARACTERS = 2**16  # tokenized in one go: the requests of others run in between
 TRUNCATED_WORK = ("embed", "translate")  # reads the first tokens of a long text; other work reads it in windows

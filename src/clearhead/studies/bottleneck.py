@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clearhead.metrics.evaluation import bleu_scores
 from clearhead.pipeline import load
 from clearhead.studies import demo
 from clearhead.studies.dates import pairs, split
 from clearhead.studies.training import OnProgress, no_progress
-from clearhead.tasks.metrics import bleu_scores
 from clearhead.viz import Curve, Panel, draw_curves
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from clearhead.tasks.answer import PassageReader, PassageSpan, ReaderResult
 from clearhead.tasks.answer_spans import AnswerSpan
+from clearhead.tasks.caption_images import CaptionImages
 from clearhead.tasks.classify import Classification, Classify, Pair
 from clearhead.tasks.classify_images import ClassifyImages
 from clearhead.tasks.dialogue import Dialogue
@@ -17,13 +18,13 @@ from clearhead.tasks.translate import Translate
 
 _ALL: tuple[type[Task], ...] = (
     Translate, LanguageModel, Dialogue, MaskedLM, ReplacedTokens, Classify, Pair, Tag, QuestionAnswering, Embed, Rerank,
-    PassageReader,
+    PassageReader, CaptionImages,
 )  # fmt: skip
 TASKS = {task.spec.name: task for task in _ALL}
 
 __all__ = [
-    "TASKS", "AnswerSpan", "Answering", "Batch", "Classification", "Classify", "ClassifyImages", "Dialogue", "Embed",
-    "Entity", "LanguageModel", "MaskedLM", "Pair", "PassageReader", "PassageSpan", "QaResult", "QuestionAnswering",
-    "ReaderResult", "ReplacedTokens", "Rerank", "Skipped", "Tag", "TagResult", "Task", "TaskConfig", "TaskSpec",
-    "Translate", "did_you_mean",
+    "TASKS", "AnswerSpan", "Answering", "Batch", "CaptionImages", "Classification", "Classify", "ClassifyImages",
+    "Dialogue", "Embed", "Entity", "LanguageModel", "MaskedLM", "Pair", "PassageReader", "PassageSpan", "QaResult",
+    "QuestionAnswering", "ReaderResult", "ReplacedTokens", "Rerank", "Skipped", "Tag", "TagResult", "Task",
+    "TaskConfig", "TaskSpec", "Translate", "did_you_mean",
 ]  # fmt: skip

@@ -11,9 +11,10 @@ from torch import Tensor, nn
 
 from clearhead.data import Columns, InMemoryColumns, Integers, Ragged, Rows
 from clearhead.hub.folder import LoadedModel
+from clearhead.metrics import evaluation as metrics
+from clearhead.metrics.calibration import Calibration, fit_calibration
 from clearhead.models.heads import HeadKind
 from clearhead.models.model import Model
-from clearhead.tasks import metrics
 from clearhead.tasks.answer_spans import (
     AnswerSpan,
     answers_of,
@@ -24,7 +25,6 @@ from clearhead.tasks.answer_spans import (
     plain,
     window_spans,
 )
-from clearhead.tasks.calibration import Calibration, fit_calibration
 from clearhead.tasks.encoder_task import head_labels
 from clearhead.tasks.ranking_task import example_columns, negatives
 from clearhead.tasks.span_task import SpanTask

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from clearhead.data import Row
 from clearhead.data.squad import nearest
-from clearhead.tasks.metrics import Evaluation, Numbers
+from clearhead.metrics.evaluation import Evaluation, Numbers
 from clearhead.text import TokenBatch
 
 MAX_ANSWER_TOKENS = 30

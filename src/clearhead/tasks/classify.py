@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from clearhead.data import Columns, InMemoryColumns, Integers, Ragged, Row, Rows
 from clearhead.hub.folder import LoadedModel
+from clearhead.metrics import evaluation as metrics
 from clearhead.models.heads import HeadKind
 from clearhead.models.heads import SequenceHead as SequenceHead
 from clearhead.models.model import Model
-from clearhead.tasks import metrics
 from clearhead.tasks.encoder_task import EncoderTask, batches_in_order, head_labels
 from clearhead.tasks.labels import COLUMNS, LabelKind, Labels
 from clearhead.tasks.task import Batch, Skipped, TaskConfig, TaskSpec

@@ -14,11 +14,12 @@ from clearhead.hub.families import FAMILIES, OWN
 from clearhead.hub.folder import LoadedModel
 from clearhead.hub.sentence import read_sentence, sentence_files
 from clearhead.layers import POOLINGS
+from clearhead.metrics import evaluation as metrics
+from clearhead.metrics.retrieval import Retrieval, evaluate_retrieval
 from clearhead.models import ModelConfig
 from clearhead.models.heads import HeadKind
 from clearhead.models.model import Model
 from clearhead.models.recurrent import RecurrentConfig
-from clearhead.tasks import metrics
 from clearhead.tasks.embed_texts import embed_texts
 from clearhead.tasks.labels import parse_number
 from clearhead.tasks.probe import evaluate_probe
@@ -32,7 +33,6 @@ from clearhead.tasks.ranking_task import (
     negatives,
     ranking_spec,
 )
-from clearhead.tasks.retrieval import Retrieval, evaluate_retrieval
 from clearhead.tasks.task import Batch, SaveFormat, TaskConfig, TaskSpec
 from clearhead.tasks.vector_losses import VECTOR_LOSSES, vector_loss
 

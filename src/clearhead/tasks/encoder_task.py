@@ -11,10 +11,10 @@ from clearhead.data import Columns, Integers, Rows, TokenBudgetBatches
 from clearhead.hub.families import FAMILIES, OWN
 from clearhead.hub.folder import LoadedModel
 from clearhead.hub.mapping import POOLED
+from clearhead.metrics.evaluation import Evaluation
 from clearhead.models import ModelConfig
 from clearhead.models.heads import HeadKind
 from clearhead.models.recurrent import RecurrentConfig
-from clearhead.tasks.metrics import Evaluation
 from clearhead.tasks.model_presets import encoder_only
 from clearhead.tasks.task import Batch, SaveFormat, TaskConfig, TaskData
 from clearhead.text import Tokenizer

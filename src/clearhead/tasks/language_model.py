@@ -136,6 +136,7 @@ class LanguageModel(TextTask):
 def lm_loss(model: nn.Module, batch: Batch, smoothing: float = 0.0) -> Tensor:
     """Return -log p of every label, summed."""
     assert isinstance(model, Model) and isinstance(model.head, LMHead)
-    x = model.hidden_states(batch.ids, batch.layout, batch.target, batch.target_layout)
+    sources = None if batch.sources is None else batch.sources.tolist()
+    x = model.hidden_states(batch.ids, batch.layout, batch.target, batch.target_layout, sources=sources)
     output = model.head.output
     return linear_cross_entropy(model.head.pre_logits(x), output.weight, output.bias, batch.labels, smoothing)

@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from clearhead.hub.families import FAMILIES
+from clearhead.hub.image_features import ImageFeatures
 from clearhead.layers.recurrent import NETS
 from clearhead.models import PRESETS, HeadConfig, ModelConfig, TransformerConfig
 from clearhead.models.heads import POOLS, HeadKind
@@ -27,7 +28,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "albert": {"embedding_width": 128, "num_groups": 1, "activation": "gelu_tanh"},
     "electra": {"embedding_width": 128},
 }
-VIT = {"positions": "none", "norm_first": True, "output_bias": True, "attention_bias": True}
+VIT: dict[str, Any] = {"positions": "none", "norm_first": True, "output_bias": True, "attention_bias": True}
+CAPTIONER = ("features", "encoder_layers", "patch_size", "stem_layers")  # settings of the encoder of a captioner
 GPT2 = {"positions": "learned", "norm_first": True, "activation": "gelu_tanh"}
 LLAMA = {
     "positions": "rotary", "norm": "rms", "norm_first": True, "activation": "silu", "gated": True, "bias": False,
@@ -71,8 +73,17 @@ def encoder_only(
     return replace(config, head=head_config)
 
 
-def patch_config(settings: Mapping[str, Any], image_size: int) -> PatchConfig:
-    """Return how a new model divides images: convolutions (`stem_layers`), or patches of `patch_size` pixels."""
+def patch_config(settings: Mapping[str, Any], image_size: int, features: ImageFeatures | None = None) -> PatchConfig:
+    """Return how a new model divides images: convolutions (`stem_layers`), or patches of `patch_size` pixels.
+
+    The features of a frozen network are read one by one.
+    """
+    if features is not None:
+        for name in ("stem_layers", "patch_size"):
+            if name in settings:
+                raise ValueError(f"model.{name} is of pixels, but model.features is set: remove it")
+        class_token = not is_recurrent(settings)
+        return PatchConfig(image_size=features.grid, patch_size=1, num_channels=features.width, class_token=class_token)
     stem = settings.get("stem_layers", 0)
     sizes = {"patch_size": 2**stem} if stem else {"patch_size": settings.get("patch_size", 16)}
     if stem and "patch_size" in settings:
@@ -92,6 +103,33 @@ def image_encoder(settings: Mapping[str, Any], image_size: int, head: HeadKind, 
     if not patches.stem_layers and pool != "first":
         raise ValueError(f"model.pool is {pool!r}: a ViT reads its class token; remove it, or set model.stem_layers")
     return ModelConfig(encoder=stack, head=HeadConfig(kind=head, width=stack.width, labels=labels, pool=pool))
+
+
+def captioner(settings: Mapping[str, Any], patches: PatchConfig, vocab_size: int, max_len: int) -> ModelConfig:
+    """Return an image encoder with a decoder that attends to it: GPT-2, or a recurrent network (Xu et al. 2015).
+
+    The settings are the decoder's. The encoder has the same width, and `encoder_layers` layers: with 0 of them the
+    decoder attends to the patches themselves.
+    """
+    if settings.get("kind") == "llama":
+        raise ValueError("model.kind is 'llama', which reads no images: choose transformer, gru or lstm")
+    if patches.stem_layers and not is_recurrent(settings):
+        raise ValueError("model.stem_layers: a Transformer decoder reads patches or features, set one of them instead")
+    own = {name: v for name, v in settings.items() if name not in CAPTIONER}
+    if is_recurrent(settings):
+        given = {"attention": "additive", "input_feeding": True, "hidden_size": 512, **own}
+        decoder: TransformerConfig | RecurrentConfig = _recurrent(given, vocab_size)
+        heads, ffn_dim = max(1, decoder.width // 64), 4 * decoder.width
+    else:
+        decoder = _transformer(own, {**GPT2, "vocab_size": vocab_size, "max_len": max_len})
+        decoder = replace(decoder, embedding_dropout=decoder.dropout)  # GPT-2's config.json has its own value
+        heads, ffn_dim = decoder.num_heads, decoder.ffn_dim
+    encoder = TransformerConfig(
+        patches=patches, width=decoder.width, num_layers=settings.get("encoder_layers", 1), num_heads=heads,
+        ffn_dim=ffn_dim, activation="gelu", norm_eps=1e-12, dropout=decoder.dropout, **VIT,
+    )  # fmt: skip
+    head = HeadConfig(kind="lm", width=decoder.width, vocab_size=vocab_size, bias=is_recurrent(settings))
+    return ModelConfig(encoder=encoder, decoder=decoder, head=head, shared_embedding=False)
 
 
 def encoder_of_words(settings: Mapping[str, Any], tokenizer: Tokenizer, max_len: int, head: HeadKind) -> ModelConfig:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from clearhead.tasks.metrics import Evaluation, Numbers, evaluate_single_label
+from clearhead.metrics.evaluation import Evaluation, Numbers, evaluate_single_label
 
 FOLDS = 5
 

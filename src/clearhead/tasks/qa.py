@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from clearhead.data import Columns, InMemoryColumns, Integers, Ragged, Rows
 from clearhead.hub.folder import LoadedModel
+from clearhead.metrics import evaluation as metrics
 from clearhead.models.heads import HeadKind
 from clearhead.models.model import Model
-from clearhead.tasks import metrics
 from clearhead.tasks.answer_spans import (
     AnswerSpan,
     answers_of,

@@ -6,6 +6,7 @@ from typing import Any
 from clearhead.hub.folder import LoadedModel
 from clearhead.tasks import TASKS
 from clearhead.tasks.answer import PassageReader
+from clearhead.tasks.caption_images import CaptionImages
 from clearhead.tasks.classify import Classify, Pair
 from clearhead.tasks.classify_images import ClassifyImages
 from clearhead.tasks.embed import Embed
@@ -18,7 +19,7 @@ AnswerTask = Answering[Any, Any]
 TASK_BY_HEAD = {"sequence": "classify", "token": "tag", "span": "qa"}  # for folders whose manifest names no task
 ANSWER_TASKS: dict[str, type[AnswerTask]] = {
     "classify": Classify, "pair": Pair, "tag": Tag, "qa": QuestionAnswering, "embed": Embed, "rerank": Rerank,
-    "answer": PassageReader,
+    "answer": PassageReader, "caption": CaptionImages,
 }  # fmt: skip
 
 
@@ -36,6 +37,8 @@ def answer_task_name(loaded: LoadedModel) -> str | None:
     name = loaded.metadata.get("task") or TASK_BY_HEAD.get("" if head is None else head.kind)
     if name is None and "modules.json" in loaded.extra_files:
         name = "embed"  # a folder of sentence-transformers
+    if name is None and loaded.config.patches is not None and loaded.config.decoder is not None:
+        name = "caption"
     return name if name in ANSWER_TASKS else None
 
 
@@ -43,9 +46,9 @@ def task_of(loaded: LoadedModel) -> AnswerTask:
     name = answer_task_name(loaded)
     if name is None:
         raise ValueError(
-            f"{loaded.architecture} does not classify, tag or answer questions: `clearhead new classify --data FILE` "
-            "starts a model that does"
+            f"{loaded.architecture} does not classify, tag or answer questions, nor write captions: "
+            "`clearhead new classify --data FILE` starts a model that does"
         )
-    if loaded.config.patches is not None:
+    if loaded.config.patches is not None and loaded.config.decoder is None:
         return ClassifyImages.from_model(loaded)
     return ANSWER_TASKS[name].from_model(loaded)

@@ -11,14 +11,14 @@ from torch import Tensor, nn
 
 from clearhead.data import InMemoryColumns, Rows
 from clearhead.hub.folder import LoadedModel
+from clearhead.metrics import evaluation as metrics
+from clearhead.metrics.retrieval import evaluate_ranking
 from clearhead.models.heads import HeadKind
 from clearhead.models.model import Model
-from clearhead.tasks import metrics
 from clearhead.tasks.classify import Classification
 from clearhead.tasks.encoder_task import batches_in_order, head_labels
 from clearhead.tasks.labels import parse_number
 from clearhead.tasks.ranking_task import SCORED, TRIPLETS, RankingTask, example_columns, negatives, ranking_spec
-from clearhead.tasks.retrieval import evaluate_ranking
 from clearhead.tasks.task import Batch, TaskConfig, TaskSpec
 from clearhead.tasks.windows import CHUNK
 

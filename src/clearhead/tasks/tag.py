@@ -15,9 +15,9 @@ from clearhead.attention import Layout
 from clearhead.data import Columns, InMemoryColumns, Integers, Ragged, Row, Rows
 from clearhead.data.spans import divided
 from clearhead.hub.folder import LoadedModel
+from clearhead.metrics import evaluation as metrics
 from clearhead.models.heads import HeadKind
 from clearhead.models.model import Model
-from clearhead.tasks import metrics
 from clearhead.tasks.encoder_task import EncoderTask, batches_in_order, head_labels
 from clearhead.tasks.iob import compared, entities, is_iob
 from clearhead.tasks.iob import scores as entity_scores

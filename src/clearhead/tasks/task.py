@@ -16,13 +16,14 @@ from clearhead.attention import Layout
 from clearhead.data import Columns, InMemoryColumns, Integers, Rows
 from clearhead.hub.families import Family
 from clearhead.hub.folder import LoadedModel
+from clearhead.hub.image_features import ImageFeatures
 from clearhead.hub.sentence import SentenceConfig
+from clearhead.metrics.evaluation import Evaluation
 from clearhead.models import ModelConfig
 from clearhead.models.heads import HeadKind
-from clearhead.tasks.metrics import Evaluation
 from clearhead.tasks.vector_losses import LossConfig
 from clearhead.text import Tokenizer
-from clearhead.vision import AugmentConfig, ImageProcessor
+from clearhead.vision import AugmentConfig, ImageProcessor, PatchConfig
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +37,7 @@ class Batch:
     target_layout: Layout | None = None
     segments: Tensor | None = None  # (N,): which text of a pair a token belongs to
     example_ids: Tensor | None = None  # (B,): the example that each sequence is a window of
+    sources: Tensor | None = None  # (T,): the source that each target belongs to, where several share one
     uniforms: Tensor | None = None  # in [0, 1): one number per label, used to sample replacement tokens
 
     @property
@@ -78,6 +80,8 @@ class TaskConfig:
     loss: LossConfig = field(default_factory=LossConfig)  # of embed and rerank
     embedding: SentenceConfig = field(default_factory=lambda: SentenceConfig(normalize=True))  # of embed
     image_processor: ImageProcessor | None = None
+    image_features: ImageFeatures | None = None  # a frozen network that reads images before the model
+    patches: PatchConfig | None = None  # how a new model divides images, or their features
     image_tokens: int = 0  # of an image, for the size of batches
     augment: AugmentConfig = field(default_factory=AugmentConfig)  # of training images
 
@@ -92,7 +96,7 @@ class TaskSpec:
     name: str
     column_sets: tuple[tuple[str, ...], ...]  # a row of its data has one of these sets of columns
     metrics: tuple[str, ...]  # what `train.metric` may be
-    template: str = "bert"  # of the tokenizer that is trained for it
+    template: str | None = "bert"  # of the tokenizer that is trained for it; None: it has none
     split_by: SplitBy | None = None
     """How validation rows are drawn: rows with the same value in the column (the first of several that the data has)
     stay together, and the split is stratified by the function of a row's values. None: the task learns from text alone,
@@ -237,6 +241,11 @@ class ReadsImages(Protocol):
 
     @property
     def processor(self) -> ImageProcessor: ...
+
+    @property
+    def features(self) -> ImageFeatures | None:
+        """The frozen network that reads images before the model; None: the model reads pixels."""
+        ...
 
 
 @runtime_checkable

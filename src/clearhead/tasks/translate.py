@@ -14,10 +14,10 @@ from clearhead.data import Columns, InMemoryColumns, Integers, Ragged, Rows
 from clearhead.decode import BeamConfig, TextGenerator, Translation, generation_config, translate_in_order
 from clearhead.hub.families import FAMILIES, OWN
 from clearhead.hub.folder import LoadedModel
+from clearhead.metrics.evaluation import bleu_scores
 from clearhead.models import ModelConfig
 from clearhead.models.recurrent import RecurrentConfig
 from clearhead.tasks.language_model import lm_loss
-from clearhead.tasks.metrics import bleu_scores
 from clearhead.tasks.model_presets import encoder_decoder
 from clearhead.tasks.task import Batch, SaveFormat, Skipped, TaskConfig, TaskSpec, TextTask
 from clearhead.text import Tokenizer
@@ -86,13 +86,9 @@ class Translate(TextTask):
         """Return sources, and targets shifted right by one as the decoder's input."""
         ids, sizes = columns["source"].take(examples)
         labels, lengths = columns["target"].take(examples)
-        target = np.empty_like(labels)
-        target[1:] = labels[:-1]
-        target[np.cumsum(lengths) - lengths] = self.start
-        return Batch(
-            torch.from_numpy(ids), Layout.from_lengths(sizes.tolist()), torch.from_numpy(labels),
-            torch.from_numpy(target), Layout.from_lengths(lengths.tolist()),
-        )  # fmt: skip
+        target, target_layout = shifted(labels, lengths, self.start)
+        layout = Layout.from_lengths(sizes.tolist())
+        return Batch(torch.from_numpy(ids), layout, torch.from_numpy(labels), target, target_layout)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Return -log p of the target tokens, summed; with label smoothing in training."""
@@ -123,3 +119,11 @@ class Translate(TextTask):
         if isinstance(config.stack, RecurrentConfig):
             return SaveFormat(OWN["clearhead-recurrent"], "RecurrentForConditionalGeneration", generation)
         return SaveFormat(FAMILIES["marian"], "MarianMTModel", generation)
+
+
+def shifted(labels: Integers, lengths: Integers, start: int) -> tuple[Tensor, Layout]:
+    """Return what a decoder reads to predict these texts: each shifted right by one, after the start token."""
+    target = np.empty_like(labels)
+    target[1:] = labels[:-1]
+    target[np.cumsum(lengths) - lengths] = start
+    return torch.from_numpy(target), Layout.from_lengths(lengths.tolist())

@@ -3,10 +3,10 @@
 from clearhead.data import Rows
 from clearhead.data.split import spread
 from clearhead.hub.folder import LoadedModel
+from clearhead.metrics.evaluation import Evaluation
+from clearhead.metrics.retrieval import evaluate_ranking, nearest
 from clearhead.tasks.embed import Embed
-from clearhead.tasks.metrics import Evaluation
 from clearhead.tasks.rerank import Rerank
-from clearhead.tasks.retrieval import evaluate_ranking, nearest
 
 
 def evaluate_two_stages(

@@ -28,6 +28,7 @@ class _Images:
     labels: list[str] = field(default_factory=list[str])
     digests: list[ImageDigest] = field(default_factory=list[ImageDigest])
     features: list[np.ndarray] = field(default_factory=list[np.ndarray])
+    captioned: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])  # part and content
 
 
 def check_images(parts: Mapping[str, Rows]) -> list[DataFinding]:
@@ -44,6 +45,10 @@ def check_images(parts: Mapping[str, Rows]) -> list[DataFinding]:
 def _add(images: _Images, part: str, row: Row) -> str | None:
     """Add the image of a row; return why it cannot be read, or None."""
     image = row.values["image"]
+    if "caption" in row.values:  # an image has several rows, one for each caption
+        if (part, str(image)) in images.captioned:
+            return None
+        images.captioned.add((part, str(image)))
     try:
         pixels = read_image(image.content, name=image.name)
     except UnreadableImage as error:
@@ -52,7 +57,7 @@ def _add(images: _Images, part: str, row: Row) -> str | None:
     images.parts.append(part)
     images.labels.append(str(row.values.get("label", "")))
     images.digests.append(image_digest(pixels))
-    if part == "train" and len(images.features) < MAX_LABELED:
+    if part == "train" and "caption" not in row.values and len(images.features) < MAX_LABELED:
         images.features.append(image_features(pixels))
     return None
 

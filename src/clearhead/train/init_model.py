@@ -19,7 +19,7 @@ from clearhead.hub.resolve import PACKAGE, package_model
 from clearhead.models import ModelConfig, build
 from clearhead.models.model import Model
 from clearhead.tasks import Task, did_you_mean
-from clearhead.tasks.classify_images import read_image_processor
+from clearhead.tasks.image_inputs import read_image_processor
 from clearhead.tasks.model_presets import check_pool
 from clearhead.text import Tokenizer
 from clearhead.train.recipe import Recipe

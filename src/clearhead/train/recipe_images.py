@@ -1,5 +1,6 @@
 """A first recipe for images with labels: in folders, in a tar file, or named by a table."""
 
+from collections.abc import Sequence
 from itertools import islice
 from math import ceil
 from pathlib import Path
@@ -119,5 +120,10 @@ def _part(file: Path) -> Part:
 
 
 def _image_column(file: Path) -> str | None:
+    return None if "text" in columns_of(file) else find_column(IMAGE_COLUMNS, file)
+
+
+def find_column(known: Sequence[str], file: Path) -> str | None:
+    """Return the first of these names that is a column of a table."""
     names = columns_of(file)
-    return next((name for name in IMAGE_COLUMNS if name in names and "text" not in names), None)
+    return next((name for name in known if name in names), None)

@@ -7,6 +7,7 @@ from pathlib import Path
 from clearhead.data import columns_of
 from clearhead.tasks import TASKS, did_you_mean
 from clearhead.train.recipe import Part
+from clearhead.train.recipe_captions import caption_recipe
 from clearhead.train.recipe_finetune import SAMPLE_ROWS, TOKENS_PER_WORD, finetune_recipe, in_line
 from clearhead.train.recipe_images import has_images, image_recipe
 from clearhead.train.run_data import read_part
@@ -72,6 +73,8 @@ def scratch_recipe(task: str, files: list[Path], out: Path, base_model: str | No
         raise ValueError(f"task {task!r}: {did_you_mean(task, TASKS)}")
     if task == "classify" and len(files) == 1 and has_images(files[0]):
         return image_recipe(files[0], out, base_model)
+    if task == "caption":
+        return caption_recipe(files, out, base_model)
     if TASKS[task].spec.split_by is not None:
         return finetune_recipe(task, files, out, base_model)
     if base_model is not None and task not in ("masked_lm", "language_model", "dialogue"):

@@ -10,6 +10,7 @@ from typing import Any, cast
 import torch
 
 from clearhead.hub.folder import carried_files
+from clearhead.hub.image_features import load_features
 from clearhead.hub.sentence import SentenceConfig, read_sentence
 from clearhead.tasks import TaskConfig
 from clearhead.tasks.model_presets import patch_config
@@ -93,15 +94,20 @@ def _task_config(recipe: Recipe, base_model: Pretrained | None) -> TaskConfig:
 
 def _image_settings(recipe: Recipe, base_model: Pretrained | None) -> dict[str, Any]:
     """Return how images are read: as the base model does, else resized to squares and scaled from -1 to 1."""
-    size = recipe.data.image_size
+    size, features = recipe.data.image_size, None
     if base_model is None:
-        processor = ImageProcessor(height=size or 224, width=size or 224)
-        patches = patch_config(recipe.model, size or 224)
+        if (source := recipe.model.get("features")) is not None:
+            features = load_features(str(source), size or 224)
+        processor = ImageProcessor(height=size or 224, width=size or 224) if features is None else features.processor
+        patches = patch_config(recipe.model, size or 224, features)
     else:
         if size is not None:
             raise ValueError("data.image_size is set, but the base model has its own size: remove it")
         processor, patches = base_model.image_processor, base_model.patches
-    return {"image_processor": processor, "image_tokens": patches.num_tokens, "augment": recipe.data.augment}
+    return {
+        "image_processor": processor, "image_features": features, "patches": patches,
+        "image_tokens": patches.num_tokens, "augment": recipe.data.augment,
+    }  # fmt: skip
 
 
 def _sentence_config(given: EmbeddingConfig, base_model: Pretrained | None) -> SentenceConfig:

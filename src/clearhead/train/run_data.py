@@ -1,12 +1,13 @@
 """The data of a run: the parts of a recipe as rows, the labels, the tokenizer, and tokenized columns."""
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 
-from clearhead.data import Columns, Row, Rows, open_columns, read_rows, save_columns
+from clearhead.data import Columns, Row, Rows, SkippedRow, open_columns, read_rows, save_columns
 from clearhead.data.datasets import locate
 from clearhead.data.shards import ShardRange, Shards
 from clearhead.data.split import chain_rows, first_rows, rename_columns, stratified_split
@@ -20,6 +21,8 @@ from clearhead.text import Tokenizer, train_tokenizer
 from clearhead.train.init_model import Pretrained
 from clearhead.train.recipe import Part, Recipe, columns_of_part
 from clearhead.train.run_folder import remove_stale
+
+PROGRESS_S = 20  # seconds between messages while rows are read
 
 Log = Callable[[str], object]
 Parts = Callable[[], tuple[Rows, Rows]]
@@ -81,10 +84,10 @@ def load_tokenizer(
 ) -> Tokenizer | None:
     """Return the tokenizer of the base model, of the shards or of `tokenizer.folder`; else train one, once.
 
-    Images have none.
+    A task that reads images and writes no text has none.
     """
     settings = recipe.tokenizer
-    if recipe.reads_images:
+    if (template := _template(recipe)) is None:
         return None
     if base_model is not None:
         return base_model.tokenizer
@@ -100,17 +103,18 @@ def load_tokenizer(
                 text.writelines(f"{value}\n" for value in _texts(row))
             text.flush()
             size, kind, lowercase = settings.vocab_size, settings.kind, settings.lowercase
-            tokenizer = train_tokenizer(
-                text.name, template=_template(recipe), vocab_size=size, kind=kind, lowercase=lowercase
-            )
+            tokenizer = train_tokenizer(text.name, template=template, vocab_size=size, kind=kind, lowercase=lowercase)
         with new_folder(target) as new:
             tokenizer.save(new)
         log(f"tokenizer: {tokenizer.vocab_size:,} tokens, trained on the training text")
     return Tokenizer.load(target)
 
 
-def _template(recipe: Recipe) -> str:
-    """Return the special-token template of a new tokenizer: that of the model family if named, else of the task."""
+def _template(recipe: Recipe) -> str | None:
+    """Return the special-token template of a new tokenizer: that of the model family if named, else of the task.
+
+    None: the task has no tokenizer.
+    """
     if recipe.model.get("encoder"):
         return Translate.spec.template
     return TEMPLATE.get(str(recipe.model.get("family")), recipe.task_class.spec.template)
@@ -125,7 +129,7 @@ def _texts(row: Row) -> Iterator[str]:
             yield from value
         elif name == "negative":
             yield from negatives(value)
-        elif name not in ("tags", "answers", "spans", *LABELS):
+        elif name not in ("image", "tags", "answers", "spans", *LABELS):
             yield value
 
 
@@ -155,8 +159,9 @@ def load_columns(
 
 def _save_part(recipe: Recipe, task: Task, name: str, rows: Rows, target: Path, log: Log) -> None:
     """Tokenize one part, report what was skipped, and save it."""
-    columns, skipped = task.encode(rows)
-    for message in (rows.report(), *map(str, skipped)):
+    shown = Rows(lambda: _with_progress(rows, name, log))
+    columns, skipped = task.encode(shown)
+    for message in (shown.report(), *map(str, skipped)):
         if message:
             log(f"{name}: {message}")
     count = len(next(iter(columns.values())))
@@ -168,12 +173,23 @@ def _save_part(recipe: Recipe, task: Task, name: str, rows: Rows, target: Path, 
     log(f"{name}: {count:,} examples, {int(task.lengths(columns).sum()):,} tokens")
 
 
+def _with_progress(rows: Rows, name: str, log: Log) -> Iterator[Row | SkippedRow]:
+    """Yield all rows; from time to time, log how many were read, and how fast."""
+    start = last = time.monotonic()
+    for count, row in enumerate(rows.raw(), 1):
+        yield row
+        if (now := time.monotonic()) - last > PROGRESS_S:
+            last = now
+            log(f"{name}: {count:,} rows read, {count / (now - start):,.0f} rows/s")
+
+
 def _fingerprint(task: Task) -> dict[str, Any]:
-    """Return what encoded data depends on: the tokenizer, or the image processor."""
-    if task.tokenizer is not None:
-        return task.tokenizer.fingerprint()
-    assert isinstance(task, ReadsImages)
-    return {"image_processor": task.processor.to_config()}
+    """Return what encoded data depends on: the tokenizer, and how images are read."""
+    tokenizer = {} if task.tokenizer is None else task.tokenizer.fingerprint()
+    if not isinstance(task, ReadsImages):
+        return tokenizer
+    features = {} if task.features is None else {"image_features": task.features.source}
+    return {**tokenizer, "image_processor": task.processor.to_config(), **features}
 
 
 def _shard_columns(recipe: Recipe, base: Path, task: Task) -> dict[str, Columns]:

@@ -7,7 +7,7 @@ import webbrowser
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -16,13 +16,15 @@ from clearhead.attention import AttentionCapture, AttentionMap, Layout
 from clearhead.attention.capture.look import capture_depth
 from clearhead.attention.multihead import AttentionKind
 from clearhead.files import write_atomic
+from clearhead.hub.image_features import ImageFeatures
 from clearhead.integrations.transformers import capture as live
+from clearhead.layers.efficientnet import STRIDE
 from clearhead.models.model import Model
 from clearhead.vision import ImageProcessor, Patches
 from clearhead.vision.image_processor import find_image_processor
 from clearhead.viz.figures import plot
 from clearhead.viz.image_figures import plot_image
-from clearhead.viz.image_scene import ImageInput, ImageScene, image_page, shown_pixels
+from clearhead.viz.image_scene import CaptionWords, ImageInput, ImageScene, image_page, shown_pixels
 from clearhead.viz.live_server import LiveServer
 from clearhead.viz.page import page
 from clearhead.viz.scene import Scene, SceneAnswer, SceneAxis, SceneInput, SceneLayer
@@ -136,11 +138,13 @@ class CapturedRun(Mapping[str, AttentionMap]):
         return bool(self.inputs.images)
 
     def image_scene(self, sequence: int = 0, *, title: str = "") -> ImageScene:
-        """Return an image with the captured attention of its patches."""
-        layers = [name for name in self.capture if self.capture.has(name) and _reads_patches(name)]
-        if not layers or not self.of_images:
+        """Return an image with the captured attention of its patches, and of the words of its caption."""
+        ran = [name for name in self.capture if self.capture.has(name)]
+        layers = [name for name in ran if _reads_patches(name)]
+        cross = [name for name in ran if self.capture[name].kind == "cross"]
+        if not (layers or cross) or not self.of_images:
             raise LookupError("no attention of images was captured: run a vision model inside the `look` context")
-        sizes = [view.num_sequences for view in self.capture.calls(layers[0])]
+        sizes = [view.num_sequences for view in self.capture.calls((layers or cross)[0])]
         if not 0 <= sequence < sum(sizes):
             raise ValueError(f"there is no image {sequence}: choose 0 to {sum(sizes) - 1}")
         call, place = 0, sequence
@@ -151,7 +155,22 @@ class CapturedRun(Mapping[str, AttentionMap]):
         found = (SceneLayer(name, "self", 0, 0, Captured(self.capture.calls(name)[call], place)) for name in layers)
         mean, std = (None, None) if self._processor is None else (self._processor.mean, self._processor.std)
         pixels = shown_pixels(image.pixels, mean, std)
-        return ImageScene(pixels, image.grid, tuple(found), title or "Attention of an image", self.model)
+        words = self._words(cross, call, place, sequence) if cross else None
+        title = title or (" ".join(words.words) if words else "Attention of an image")
+        return ImageScene(pixels, image.grid, tuple(found), title, self.model, words)
+
+    def _words(self, cross: Sequence[str], call: int, place: int, sequence: int) -> CaptionWords | None:
+        """Return the words of a caption with their attention to the image; None where they are not known."""
+        rows = [ids for part in self.inputs.calls.get("decoder", []) for ids in _split(*part)]
+        if self._tokenizer is None or sequence >= len(rows):
+            return None
+        weights = {name: self.capture.calls(name)[call].heads(place) for name in cross}
+        read = token_labels(self._tokenizer.tokens(rows[sequence].tolist()), set(self._tokenizer.specials.values()))
+        end = next(iter(weights.values())).shape[1] - (len(read) - 1)  # the last step writes a token that none reads
+        return CaptionWords.join(
+            TokenLabels(read.words[1:], read.special[1:], read.joined[1:]),
+            {name: one[:, : one.shape[1] - end] for name, one in weights.items()},
+        )
 
     def _axes(self, sequence: int, words: TokenSpec | None, source: TokenSpec | None) -> list[SceneAxis]:
         """Return the axes of an encoder-decoder: encoder input, decoder input and decoder output."""
@@ -197,7 +216,7 @@ class CapturedRun(Mapping[str, AttentionMap]):
              dark: bool = False) -> Figure:  # fmt: skip
         """Return a matplotlib figure; `kind` is alignment, heads, model, word, head_stats or rollout.
 
-        Of images it is heads, rollout or distance; `patch` is the row and column of the patch that looks.
+        Of images it is heads, rollout, distance or words; `patch` is the row and column of the patch that looks.
         """
         theme = DARK if dark else LIGHT
         if self.of_images:
@@ -274,19 +293,27 @@ def look(
     """
     module, inputs = live.module_of(model), InputLog()
     loaded: Any = None if isinstance(model, nn.Module) else getattr(model, "loaded", None)
-    name, processor = type(module).__name__, None
+    name, processor, features = type(module).__name__, None, None
     if loaded is not None:
         name, tokenizer = loaded.architecture, tokenizer or loaded.tokenizer
         processor = find_image_processor(loaded.extra_files)
+        if loaded.config.patches is not None and loaded.config.decoder is not None:
+            features = cast(Any, model).captioner.features
     with ExitStack() as stack:
         capture = stack.enter_context(live.look(model, layers=layers, kinds=kinds))
-        _log_inputs(module, inputs, stack)
+        _log_inputs(module, inputs, stack, features)
         yield CapturedRun(capture, inputs, tokenizer, name, processor)
 
 
-def _log_inputs(module: nn.Module, inputs: InputLog, stack: ExitStack) -> None:
-    """Register hooks that log the token ids of each stack."""
+def _log_inputs(module: nn.Module, inputs: InputLog, stack: ExitStack, features: ImageFeatures | None) -> None:
+    """Register hooks that log the token ids of each stack, and images where they come in: of features, before them."""
     depth = capture_depth()
+    if features is not None:
+
+        def log_images(_: nn.Module, args: tuple[Any, ...]) -> None:
+            inputs.append_images(args[0], STRIDE)
+
+        stack.callback(features.network.register_forward_pre_hook(log_images).remove)
     if isinstance(module, Model):
         for name in ("encoder", "decoder"):
             part = getattr(module, name, None)
@@ -296,7 +323,8 @@ def _log_inputs(module: nn.Module, inputs: InputLog, stack: ExitStack) -> None:
                     if capture_depth() > depth or len(args) < 2 or not isinstance(args[1], Layout):
                         return
                     if isinstance(embedding, Patches):
-                        inputs.append_images(args[0], embedding.config.patch_size)
+                        if features is None:
+                            inputs.append_images(args[0], embedding.config.patch_size)
                     else:
                         inputs.append(name, args[0], args[1])
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clearhead.tasks.metrics import Evaluation, Ranking, calibration, calibration_error
+from clearhead.metrics.evaluation import Evaluation, Ranking, calibration, calibration_error
 from clearhead.viz.style import COLORS, MUTED, TEXT, new_figure
 
 if TYPE_CHECKING:

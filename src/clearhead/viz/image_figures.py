@@ -1,4 +1,4 @@
-"""Figures of an image: where a patch looks in each head, the rollout, and how far heads look."""
+"""Figures of an image: where a patch or a word looks, the rollout, and how far heads look."""
 
 from __future__ import annotations
 
@@ -50,8 +50,17 @@ def draw_distances(scene: ImageScene, *, theme: Theme = LIGHT) -> Figure:
     return figure
 
 
+def draw_words(scene: ImageScene, *, layer: str | None = None, theme: Theme = LIGHT) -> Figure:
+    """Draw where each word of a caption looks: the mean of all heads, of all layers or of one."""
+    if scene.caption is None or not scene.caption.words:
+        raise ValueError("no caption was captured: call `caption` inside `look`")
+    words = zip(scene.caption.words, scene.caption.maps(layer), strict=True)
+    maps = [(word, scene.cells(weights)) for word, weights in words]
+    return _draw(scene, maps, " ".join(scene.caption.words), None, theme)
+
+
 IMAGE_PLOTS: dict[str, Any] = {
-    "heads": draw_image_heads, "rollout": draw_image_rollout, "distance": draw_distances
+    "heads": draw_image_heads, "rollout": draw_image_rollout, "distance": draw_distances, "words": draw_words
 }  # fmt: skip
 
 
@@ -61,14 +70,14 @@ def plot_image(
     """Return a figure of an image, by its name in `IMAGE_PLOTS`."""
     if kind not in IMAGE_PLOTS:
         raise ValueError(f"there is no figure {kind!r} of an image: choose {', '.join(IMAGE_PLOTS)}")
-    accepted = {"heads": ("layer", "patch"), "rollout": ("patch",), "distance": ()}[kind]
+    accepted = {"heads": ("layer", "patch"), "rollout": ("patch",), "distance": (), "words": ("layer",)}[kind]
     given = {name: value for name, value in (("layer", layer), ("patch", patch)) if value is not None}
     if refused := [name for name in given if name not in accepted]:
         raise ValueError(f"the figure {kind!r} does not accept {refused[0]!r}: omit it")
     return IMAGE_PLOTS[kind](scene, theme=theme, **given)
 
 
-def _draw(scene: ImageScene, maps: list[tuple[str, Tensor]], title: str, token: int, theme: Theme) -> Figure:
+def _draw(scene: ImageScene, maps: list[tuple[str, Tensor]], title: str, token: int | None, theme: Theme) -> Figure:
     columns = min(COLUMNS, len(maps) + 1)
     rows = -(-(len(maps) + 1) // columns)
     height, width = scene.pixels.shape[1:]
@@ -86,7 +95,7 @@ def _draw(scene: ImageScene, maps: list[tuple[str, Tensor]], title: str, token: 
     return figure
 
 
-def _picture(axes: Axes, scene: ImageScene, weights: Tensor | None, token: int) -> None:
+def _picture(axes: Axes, scene: ImageScene, weights: Tensor | None, token: int | None) -> None:
     from matplotlib.patches import Rectangle
 
     pixels = scene.pixels.permute(1, 2, 0)
@@ -99,7 +108,7 @@ def _picture(axes: Axes, scene: ImageScene, weights: Tensor | None, token: int) 
         sizes = (height, width)
         heat = F.interpolate(weights[None, None], sizes, mode="nearest")[0, 0] / _brightest(weights)
         axes.imshow(heat.numpy(), cmap="inferno", vmin=0, vmax=1, alpha=0.62, interpolation="nearest")
-    if token >= scene.num_learned:
+    if token is not None and token >= scene.num_learned:
         row, column = divmod(token - scene.num_learned, scene.grid[1])
         h, w = height / scene.grid[0], width / scene.grid[1]
         axes.add_patch(Rectangle((column * w - 0.5, row * h - 0.5), w, h, fill=False, ec="#00e5ff", lw=1.5))

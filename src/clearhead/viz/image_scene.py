@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from clearhead.viz.page import embedded_page
 from clearhead.viz.scene import SceneLayer, rollout
+from clearhead.viz.token_labels import TokenLabels
 
 MAX_CELLS = 1024  # of a page: more patches are joined, 2 x 2 or more
 MAX_BYTES = 24_000_000  # of the weights of a page, likewise
@@ -35,24 +36,64 @@ class ImageInput:
 
 
 @dataclass(frozen=True, eq=False)
+class CaptionWords:
+    """The words of a caption, and the attention of each to the image in the layers of a decoder."""
+
+    words: tuple[str, ...]
+    layers: Mapping[str, Tensor]  # (heads, words, T) by name; the tokens of a word are averaged
+
+    @staticmethod
+    def join(labels: TokenLabels, layers: Mapping[str, Tensor]) -> CaptionWords:
+        """Join the tokens of each word; `layers` are (heads, tokens, T). Special tokens are left out."""
+        groups: list[list[int]] = []
+        for i, (special, joined) in enumerate(zip(labels.special, labels.joined, strict=True)):
+            if special:
+                continue
+            if joined and groups:
+                groups[-1].append(i)
+            else:
+                groups.append([i])
+        words = tuple("".join(labels.words[i] for i in group) for group in groups)
+        means = {
+            name: torch.stack([weights[:, group].mean(1) for group in groups], 1) for name, weights in layers.items()
+        }
+        return CaptionWords(words, means)
+
+    def maps(self, layer: str | None = None) -> Tensor:
+        """Return the mean of all heads of a layer, or of all layers, (words, T)."""
+        if layer is None:
+            return torch.stack([weights.mean(0) for weights in self.layers.values()]).mean(0)
+        if layer not in self.layers:
+            raise ValueError(f"there is no layer {layer!r} that attends to the image: choose {', '.join(self.layers)}")
+        return self.layers[layer].mean(0)
+
+
+@dataclass(frozen=True, eq=False)
 class ImageScene:
-    """An image and the captured self-attention of its patches, layer by layer."""
+    """An image with the captured self-attention of its patches, layer by layer, and that of a caption to it."""
 
     pixels: Tensor  # (3, H, W) of uint8
     grid: tuple[int, int]  # rows and columns of patches
     layers: tuple[SceneLayer, ...]
     title: str
     model: str
+    caption: CaptionWords | None = None
 
     def __post_init__(self) -> None:
-        tokens = self.layers[0].attention.shape[0]
         if self.num_learned < 0:
-            raise ValueError(f"{self.grid[0]} x {self.grid[1]} patches, but the attention is of {tokens} tokens")
+            raise ValueError(f"{self.grid[0]} x {self.grid[1]} patches, but the attention is of {self._tokens} tokens")
 
     @property
     def num_learned(self) -> int:
         """Tokens before the patches."""
-        return self.layers[0].attention.shape[0] - self.grid[0] * self.grid[1]
+        return self._tokens - self.grid[0] * self.grid[1]
+
+    @property
+    def _tokens(self) -> int:
+        if self.layers:
+            return self.layers[0].attention.shape[0]
+        assert self.caption is not None
+        return next(iter(self.caption.layers.values())).shape[2]
 
     @property
     def learned(self) -> tuple[str, ...]:
@@ -67,6 +108,8 @@ class ImageScene:
                 names = ", ".join(layer.name for layer in self.layers)
                 raise ValueError(f"there is no layer {name!r}: choose one of {names}")
             return found
+        if not self.layers:
+            raise ValueError("this model has no attention between patches: its decoder attends to them directly")
         number = len(self.layers) - 1 if name is None else name
         if not 0 <= number < len(self.layers):
             raise ValueError(f"there is no layer {number}: choose 0 to {len(self.layers) - 1}")
@@ -97,6 +140,7 @@ class ImageScene:
 
     def rollout(self) -> Tensor:
         """Return the attention rollout (Abnar and Zuidema 2020), (T, T)."""
+        self.layer(None)  # there must be one
         return rollout(self.layers)
 
     def distances(self) -> list[Tensor]:
@@ -116,7 +160,7 @@ class ImageScene:
 
 
 def image_page(scene: ImageScene) -> str:
-    """Return a self-contained page: where each patch looks, in every layer and head."""
+    """Return a self-contained page: where each patch looks, in every layer and head, and each word of a caption."""
     heads = sum(layer.attention.num_heads for layer in scene.layers)
     joined = 1
     while (cells := math.prod(-(-side // joined) for side in scene.grid)) > 1:
@@ -128,13 +172,15 @@ def image_page(scene: ImageScene) -> str:
         weights = torch.stack(
             [_join(layer.attention.head(head), scene, joined) for head in range(layer.attention.num_heads)]
         )
-        stored = (65535 * weights.clamp(0, 1).sqrt()).round().numpy().astype("<u2")
-        encoded = base64.b64encode(stored.tobytes()).decode()
-        layers.append({"name": layer.name, "heads": layer.attention.num_heads, "weights": encoded})
+        layers.append({"name": layer.name, "heads": layer.attention.num_heads, "weights": _stored(weights)})
+    words: list[dict[str, Any]] = []
+    for name, weights in {} if scene.caption is None else scene.caption.layers.items():
+        words.append({"name": name, "heads": len(weights), "weights": _stored(weights @ _member(scene, joined))})
     grid = [-(-side // joined) for side in scene.grid]
     data = {
         "title": scene.title, "model": scene.model, "image": _data_url(scene.pixels), "grid": grid, "patches": joined,
-        "learned": list(scene.learned), "layers": layers,
+        "learned": list(scene.learned), "layers": layers, "wordLayers": words,
+        "words": [] if scene.caption is None else list(scene.caption.words),
     }  # fmt: skip
     return embedded_page("images", scene.title, data)
 
@@ -143,13 +189,24 @@ def _join(weights: Tensor, scene: ImageScene, size: int) -> Tensor:
     """Return weights between cells of size x size patches: the mean of what they attend with, the sum of what to."""
     if size == 1:
         return weights
+    member = _member(scene, size)
+    return (member / member.sum(0)).T @ weights @ member
+
+
+def _member(scene: ImageScene, size: int) -> Tensor:
+    """Return which cell of size x size patches each token belongs to, (T, cells); learned tokens have their own."""
     rows, columns = scene.grid
     cell_columns = -(-columns // size)
     patches = torch.arange(rows * columns)
     cells = (patches // columns // size) * cell_columns + patches % columns // size
     groups = torch.cat([torch.arange(scene.num_learned), cells + scene.num_learned])
-    member = F.one_hot(groups).float()  # (T, cells)
-    return (member / member.sum(0)).T @ weights @ member
+    return F.one_hot(groups).float()
+
+
+def _stored(weights: Tensor) -> str:
+    """Return weights as the page reads them."""
+    stored = (65535 * weights.clamp(0, 1).sqrt()).round().numpy().astype("<u2")
+    return base64.b64encode(stored.tobytes()).decode()
 
 
 def _data_url(pixels: Tensor) -> str:

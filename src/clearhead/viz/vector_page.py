@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from clearhead.metrics.evaluation import Ranking
 from clearhead.tasks.explain import Explanation
-from clearhead.tasks.metrics import Ranking
 from clearhead.viz.page import embedded_page
 
 MAX_POINTS = 4000  # of each kind on a map: more would only cover each other

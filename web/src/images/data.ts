@@ -14,6 +14,8 @@ export interface ImageData {
   patches: number; // patches of a side of a cell
   learned: string[]; // names of the tokens before the patches
   layers: LayerData[];
+  words: string[]; // of a caption
+  wordLayers: LayerData[]; // weights (heads, words, tokens)
 }
 
 const ONE = 65535; // the weight 1
@@ -24,10 +26,26 @@ export type Head = number | "mean";
 export class Attention {
   readonly tokens: number;
   readonly #roots: Uint16Array[];
+  readonly #wordRoots: Uint16Array[];
 
   constructor(readonly data: ImageData) {
     this.tokens = data.grid[0] * data.grid[1] + data.learned.length;
-    this.#roots = data.layers.map(({ weights }) => new Uint16Array(Uint8Array.from(atob(weights), (c) => c.charCodeAt(0)).buffer));
+    this.#roots = data.layers.map(decoded);
+    this.#wordRoots = data.wordLayers.map(decoded);
+  }
+
+  /** The weights from a word to all cells: the mean of all heads of a layer, or of all layers. */
+  word(layer: number | "all", word: number): Float64Array {
+    const out = new Float64Array(this.tokens - this.data.learned.length);
+    const layers = layer === "all" ? [...this.#wordRoots.keys()] : [layer];
+    for (const one of layers) {
+      const { heads } = this.data.wordLayers[one];
+      for (let head = 0; head < heads; head++) {
+        const at = (head * this.data.words.length + word) * this.tokens + this.data.learned.length;
+        for (let i = 0; i < out.length; i++) out[i] += (this.#wordRoots[one][at + i] / ONE) ** 2 / heads / layers.length;
+      }
+    }
+    return out;
   }
 
   /** The weights from a token to all cells, row by row. */
@@ -79,6 +97,10 @@ export class Attention {
     }
     return weight ? total / weight : 0;
   }
+}
+
+function decoded({ weights }: LayerData): Uint16Array {
+  return new Uint16Array(Uint8Array.from(atob(weights), (c) => c.charCodeAt(0)).buffer);
 }
 
 /** The weight that is drawn brightest: the largest, but at least three times that of even attention. */

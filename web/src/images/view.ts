@@ -9,7 +9,15 @@ const LARGEST = 520; // pixels of the image's longer side on the page
 export function drawImage(root: HTMLElement, data: ImageData): void {
   const attention = new Attention(data);
   const [rows, columns] = data.grid;
-  const state = { layer: data.layers.length - 1, head: "mean" as Head, rollout: false, token: 0, pinned: false };
+  const state = {
+    layer: data.layers.length - 1,
+    head: "mean" as Head,
+    rollout: false,
+    token: 0,
+    pinned: false,
+    word: data.words.length ? 0 : null as number | null, // the word that looks, in place of the token
+    wordLayer: "all" as number | "all",
+  };
   const start = data.learned.length ? 0 : Math.floor(rows / 2) * columns + Math.floor(columns / 2);
   state.token = start;
 
@@ -20,10 +28,21 @@ export function drawImage(root: HTMLElement, data: ImageData): void {
   const note = make("p", { class: "note" });
   note.setAttribute("aria-live", "polite");
 
-  const layers = chooser("layer", data.layers.map(({ name }) => name), (i) => select({ layer: i, rollout: false }));
+  const layers = chooser("layer", data.layers.map(({ name }) => name), (i) => select({ layer: i, rollout: false, word: null }));
   const heads = make("div", { class: "choices" });
-  const rollout = button("rollout of all layers", () => select({ rollout: !state.rollout }));
-  const learned = data.learned.map((name, i) => button(name, () => select({ token: i, pinned: false })));
+  const rollout = button("rollout of all layers", () => select({ rollout: !state.rollout, word: null }));
+  const learned = data.learned.map((name, i) => button(name, () => select({ token: i, pinned: false, word: null })));
+  const wordLayers = chooser("words in", ["all layers", ...data.wordLayers.map(({ name }) => name)], (i) => {
+    select({ wordLayer: i ? i - 1 : "all" });
+    drawWords();
+  });
+  const words = data.words.map((word, i) => {
+    const map = make("canvas", { class: "map" });
+    const one = make("button", { class: "word" }, map, make("span", { text: word }));
+    one.type = "button";
+    for (const event of ["pointerenter", "focus", "click"]) one.addEventListener(event, () => select({ word: i }));
+    return { one, map };
+  });
 
   const thumbnails = data.layers.map(({ heads: count }, layer) =>
     [...Array(count).keys()].map((head) => {
@@ -32,8 +51,8 @@ export function drawImage(root: HTMLElement, data: ImageData): void {
       map.style.setProperty("--ratio", `${columns} / ${rows}`);
       map.tabIndex = 0;
       map.title = `${data.layers[layer].name}, head ${head}`;
-      map.addEventListener("click", () => select({ layer, head, rollout: false }));
-      map.addEventListener("keydown", (event) => event.key === "Enter" && select({ layer, head, rollout: false }));
+      map.addEventListener("click", () => select({ layer, head, rollout: false, word: null }));
+      map.addEventListener("keydown", (event) => event.key === "Enter" && select({ layer, head, rollout: false, word: null }));
       return map;
     }),
   );
@@ -55,32 +74,51 @@ export function drawImage(root: HTMLElement, data: ImageData): void {
   }
 
   function draw(): void {
-    const weights = state.rollout ? attention.rollout(state.token) : attention.row(state.layer, state.head, state.token);
-    paint(canvas, picture, data.grid, weights, state.token - data.learned.length);
-    layers.mark(state.rollout ? -1 : state.layer);
-    const count = data.layers[state.layer].heads;
+    const weights =
+      state.word !== null
+        ? attention.word(state.wordLayer, state.word)
+        : state.rollout
+          ? attention.rollout(state.token)
+          : attention.row(state.layer, state.head, state.token);
+    paint(canvas, picture, data.grid, weights, state.word !== null ? -1 : state.token - data.learned.length);
+    wordLayers.mark(state.wordLayer === "all" ? 0 : state.wordLayer + 1);
+    words.forEach(({ one }, i) => one.setAttribute("aria-pressed", String(state.word === i)));
+    layers.mark(state.rollout || state.word !== null ? -1 : state.layer);
+    const count = data.layers[state.layer]?.heads ?? 0;
     const labels = ["mean", ...[...Array(count).keys()].map(String)];
     heads.replaceChildren(
       make("span", { class: "faint", text: "head" }),
       ...labels.map((label, i) => {
         const head: Head = i ? i - 1 : "mean";
-        const one = button(label, () => select({ head, rollout: false }));
-        one.setAttribute("aria-pressed", String(!state.rollout && state.head === head));
+        const one = button(label, () => select({ head, rollout: false, word: null }));
+        one.setAttribute("aria-pressed", String(!state.rollout && state.word === null && state.head === head));
         return one;
       }),
     );
     rollout.setAttribute("aria-pressed", String(state.rollout));
-    learned.forEach((one, i) => one.setAttribute("aria-pressed", String(state.token === i)));
+    learned.forEach((one, i) => one.setAttribute("aria-pressed", String(state.word === null && state.token === i)));
     thumbnails.forEach((maps, layer) =>
-      maps.forEach((map, head) => map.classList.toggle("chosen", !state.rollout && layer === state.layer && head === state.head)),
+      maps.forEach((map, head) => map.classList.toggle("chosen", !state.rollout && state.word === null && layer === state.layer && head === state.head)),
     );
     const best = weights.indexOf(Math.max(...weights));
     const total = weights.reduce((a, b) => a + b, 0);
-    const where = state.rollout ? "all layers" : `${data.layers[state.layer].name}, ${state.head === "mean" ? "mean of all heads" : `head ${state.head}`}`;
+    const chosen = state.wordLayer === "all" ? "all layers" : data.wordLayers[state.wordLayer].name;
+    const where =
+      state.word !== null
+        ? `${chosen}, mean of all heads`
+        : state.rollout
+          ? "all layers"
+          : `${data.layers[state.layer].name}, ${state.head === "mean" ? "mean of all heads" : `head ${state.head}`}`;
     note.textContent =
-      `${name(state.token)} in ${where}: ${(100 * total).toFixed(0)} % on the patches, ` +
+      `${state.word !== null ? `“${data.words[state.word]}”` : name(state.token)} in ${where}: ${(100 * total).toFixed(0)} % on the patches, ` +
       `most on ${name(best + data.learned.length)} (${(100 * weights[best]).toFixed(1)} %)`;
     canvas.setAttribute("aria-label", note.textContent);
+  }
+
+  function drawWords(): void {
+    words.forEach(({ map }, i) => {
+      paint(map, picture, data.grid, attention.word(state.wordLayer, i), -1);
+    });
   }
 
   function drawMaps(): void {
@@ -93,46 +131,57 @@ export function drawImage(root: HTMLElement, data: ImageData): void {
   };
   canvas.addEventListener("pointermove", (event) => {
     const at = cell(event);
-    if (at !== null && !state.pinned) select({ token: at + data.learned.length });
+    if (at !== null && !state.pinned && data.layers.length) select({ token: at + data.learned.length, word: null });
   });
   canvas.addEventListener("click", (event) => {
     const at = cell(event as PointerEvent);
-    if (at !== null) select({ token: at + data.learned.length, pinned: !state.pinned });
+    if (at !== null && data.layers.length) select({ token: at + data.learned.length, pinned: !state.pinned, word: null });
   });
-  canvas.addEventListener("pointerleave", () => state.pinned || select({ token: start }));
+  canvas.addEventListener("pointerleave", () => state.pinned || state.word !== null || select({ token: start }));
   canvas.addEventListener("keydown", (event) => {
     const moves: Record<string, number> = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns };
-    if (!(event.key in moves)) return;
+    if (!(event.key in moves) || !data.layers.length) return;
     event.preventDefault();
     const next = Math.max(data.learned.length, state.token) + moves[event.key];
-    if (next >= data.learned.length && next < attention.tokens) select({ token: next, pinned: true });
+    if (next >= data.learned.length && next < attention.tokens) select({ token: next, pinned: true, word: null });
   });
 
-  const size = data.patches > 1 ? `Each cell is ${data.patches} × ${data.patches} patches. ` : "";
-  root.append(
-    make("h1", { text: data.title }),
-    make("p", { class: "faint", text: `${data.model}: ${rows} × ${columns} cells. ${size}Point at the image: the color shows where that patch looks. A click holds it.` }),
-    make(
-      "div",
-      { class: "columns" },
-      make("div", { class: "left" }, canvas, note, make("div", { class: "choices" }, make("span", { class: "faint", text: "from" }), ...learned, rollout)),
-      make(
-        "div",
-        { class: "right" },
+  const caption = data.words.length
+    ? [make("h2", { text: "Where each word looks" }), ...(data.wordLayers.length > 1 ? [wordLayers.element] : []), make("div", { class: "words" }, ...words.map(({ one }) => one))]
+    : [];
+  const patches = data.layers.length
+    ? [
+        ...(caption.length ? [make("h2", { text: "Where each patch looks" })] : []),
         layers.element,
         heads,
         make("h2", { text: "All heads" }),
         make("div", { class: "maps" }, ...thumbnails.map((maps, i) => make("div", { class: "line" }, make("span", { class: "faint", text: data.layers[i].name }), ...maps))),
         make("h2", { text: "How far each head looks" }),
         distances(attention),
-      ),
+      ]
+    : [];
+  const from = data.layers.length ? [make("div", { class: "choices" }, make("span", { class: "faint", text: "from" }), ...learned, rollout)] : [];
+  const atImage = "Point at the image: the color shows where that patch looks. A click holds it.";
+  const atWord = "Point at a word: the color shows where the model looked when it wrote it. ";
+  const point = (data.words.length ? atWord : "") + (data.layers.length ? atImage : "");
+  const size = data.patches > 1 ? `Each cell is ${data.patches} × ${data.patches} patches. ` : "";
+  root.append(
+    make("h1", { text: data.title }),
+    make("p", { class: "faint", text: `${data.model}: ${rows} × ${columns} cells. ${size}${point}` }),
+    make(
+      "div",
+      { class: "columns" },
+      make("div", { class: "left" }, canvas, note, ...from),
+      make("div", { class: "right" }, ...caption, ...patches),
     ),
   );
   picture.addEventListener("load", () => {
     const scale = LARGEST / Math.max(picture.width, picture.height);
     [canvas.width, canvas.height] = [Math.round(picture.width * scale), Math.round(picture.height * scale)];
+    for (const { map } of words) [map.width, map.height] = [Math.round(canvas.width / 4), Math.round(canvas.height / 4)];
     draw();
     drawMaps();
+    drawWords();
   });
   picture.src = data.image;
 }

@@ -41,10 +41,16 @@ export interface QaAnswer {
   no_answer_probability: number;
 }
 
-export interface Translation {
+export interface Alternative {
   text: string;
   score: number;
-  nbest: { text: string; score: number }[];
+}
+
+export interface Caption extends Alternative {
+  nbest: Alternative[];
+}
+
+export interface Translation extends Caption {
   source: string[];
   tokens: string[];
   alignment: number[][] | null;

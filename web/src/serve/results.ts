@@ -1,6 +1,6 @@
 /** The result of each task as elements. Texts of users and models are set as text. */
 
-import type { Classification, Embeddings, QaAnswer, Span, Tags, Translation } from "./client";
+import type { Alternative, Caption, Classification, Embeddings, QaAnswer, Span, Tags, Translation } from "./client";
 import { make, roving, withValue } from "./elements";
 
 const MAX_ROWS = 40; // of the similarity matrix
@@ -77,12 +77,18 @@ export function spans({ best, spans, no_answer_probability }: QaAnswer, context:
 export function translation({ text, nbest, source, tokens, alignment: weights }: Translation): HTMLElement[] {
   const shown: HTMLElement[] = [make("p", { class: "result", text })];
   if (weights) shown.push(alignment(source, tokens, weights));
-  if (nbest.length > 1) {
-    const rows = nbest.map((one) => make("tr", {}, make("td", { text: one.text }), make("td", { class: "number", text: one.score.toFixed(3) })));
-    const head = make("tr", {}, make("th", { scope: "col", text: "n best translations" }), make("th", { scope: "col", class: "number", text: "score" }));
-    shown.push(make("table", { class: "hypotheses" }, make("thead", {}, head), make("tbody", {}, ...rows)));
-  }
-  return shown;
+  return [...shown, ...hypotheses(nbest, "n best translations")];
+}
+
+export function caption({ text, nbest }: Caption): HTMLElement[] {
+  return [make("p", { class: "result", text }), ...hypotheses(nbest, "n best captions")];
+}
+
+function hypotheses(nbest: Alternative[], title: string): HTMLElement[] {
+  if (nbest.length < 2) return [];
+  const rows = nbest.map((one) => make("tr", {}, make("td", { text: one.text }), make("td", { class: "number", text: one.score.toFixed(3) })));
+  const head = make("tr", {}, make("th", { scope: "col", text: title }), make("th", { scope: "col", class: "number", text: "score" }));
+  return [make("table", { class: "hypotheses" }, make("thead", {}, head), make("tbody", {}, ...rows))];
 }
 
 /** Hovering over a target token shades the source tokens that it is aligned with. */

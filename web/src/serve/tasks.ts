@@ -1,8 +1,8 @@
 /** The tasks: the fields of each, how its request is built, and how its result is shown. */
 
-import type { Answers, Body, Classification, Embeddings, Generation, ModelInfo, QaAnswer, Tags, Translation } from "./client";
+import type { Answers, Body, Caption, Classification, Embeddings, Generation, ModelInfo, QaAnswer, Tags, Translation } from "./client";
 import { make, plural } from "./elements";
-import { classification, similarity, spans, tagged, translation } from "./results";
+import { caption as captionResult, classification, similarity, spans, tagged, translation } from "./results";
 
 export interface TextField {
   kind: "text";
@@ -91,6 +91,18 @@ const classifyImage: PlainTask<Answers<Classification>> = {
   fields: [{ kind: "image", name: "image", label: "Image" }],
   streams: false,
   show: ({ answers }) => classification(answers[0]),
+};
+
+const caption: PlainTask<Answers<Caption>> = {
+  name: "Caption",
+  title: "Captions of images",
+  fields: [
+    { kind: "image", name: "image", label: "Image" },
+    { kind: "number", name: "beam", label: "Beam size", value: "5", min: 1, max: 16, step: 1 },
+    { kind: "number", name: "nbest", label: "Number of captions", value: "3", min: 1, max: 16, step: 1 },
+  ],
+  streams: false,
+  show: ({ answers }) => captionResult(answers[0]),
 };
 
 const pair: PlainTask<Answers<Classification>> = {
@@ -212,4 +224,4 @@ function bubble(isUser: boolean, content: string | HTMLElement): HTMLElement {
   return make("p", { class: isUser ? "bubble user" : "bubble" }, speaker, content);
 }
 
-export const TASKS: Record<string, Task> = { classify, pair, tag, qa, translate, embed, generate, chat, classify_image: classifyImage };
+export const TASKS: Record<string, Task> = { classify, pair, tag, qa, translate, embed, generate, chat, classify_image: classifyImage, caption };

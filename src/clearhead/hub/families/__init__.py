@@ -3,6 +3,7 @@
 from clearhead.hub.families.albert import ALBERT
 from clearhead.hub.families.bart import BART
 from clearhead.hub.families.bert import BERT
+from clearhead.hub.families.captioner import CAPTIONER
 from clearhead.hub.families.cct import CCT
 from clearhead.hub.families.clip import CLIP_TEXT, CLIP_VISION
 from clearhead.hub.families.deit import DEIT
@@ -30,6 +31,6 @@ FAMILIES: dict[str, Family] = {
     )
 }  # fmt: skip
 
-OWN: dict[str, Family] = {family.model_type: family for family in (RECURRENT, CCT)}
+OWN: dict[str, Family] = {family.model_type: family for family in (RECURRENT, CCT, CAPTIONER)}
 
 __all__ = ["FAMILIES", "OWN", "Family"]

@@ -10,7 +10,7 @@ from clearhead.models.heads import HEAD_ACTIVATIONS
 from clearhead.models.recurrent import RecurrentConfig
 
 
-def _section_key(
+def section_key(
     section: str, name: str, default: Any = None, is_valid: Callable[[Any], bool] = lambda value: True
 ) -> DerivedKey:
     """Returns the key of a setting in a section of config.json; `is_valid` checks its value."""
@@ -29,16 +29,16 @@ def _is_flag(value: Any) -> bool:
 
 
 OUTPUT = {
-    "bias": _section_key("head", "bias", True, _is_flag),
-    "dropout": _section_key("head", "dropout", 0.0, lambda v: type(v) in (int, float) and 0 <= v < 1),
-    "inner": _section_key("head", "inner", None, lambda v: v is None or (type(v) is int and 1 <= v <= 2**20)),
-    "activation": _section_key("head", "activation", "gelu", lambda v: isinstance(v, str) and v in HEAD_ACTIVATIONS),
+    "bias": section_key("head", "bias", True, _is_flag),
+    "dropout": section_key("head", "dropout", 0.0, lambda v: type(v) in (int, float) and 0 <= v < 1),
+    "inner": section_key("head", "inner", None, lambda v: v is None or (type(v) is int and 1 <= v <= 2**20)),
+    "activation": section_key("head", "activation", "gelu", lambda v: isinstance(v, str) and v in HEAD_ACTIVATIONS),
 }
-WORDS = {**OUTPUT, "tied": _section_key("head", "tied", True, _is_flag)}
+WORDS = {**OUTPUT, "tied": section_key("head", "tied", True, _is_flag)}
 STATES = {**OUTPUT, "width": lambda stack: stack.encoded_width}
 POOLED = {
     **STATES,
-    "pool": _section_key("head", "pool", "bidirectional_last", lambda v: isinstance(v, str) and v in POOLINGS),
+    "pool": section_key("head", "pool", "bidirectional_last", lambda v: isinstance(v, str) and v in POOLINGS),
 }
 
 RECURRENT = Family(
@@ -47,9 +47,9 @@ RECURRENT = Family(
     prefix="",
     stacks=("encoder", "decoder"),
     stack=RecurrentConfig,
-    config={f"{s}.{f.name}": _section_key(s, f.name) for s in ("encoder", "decoder") for f in fields(RecurrentConfig)},
+    config={f"{s}.{f.name}": section_key(s, f.name) for s in ("encoder", "decoder") for f in fields(RecurrentConfig)},
     constants={},
-    model={"shared_embedding": _section_key("embedding", "shared", True, _is_flag)},
+    model={"shared_embedding": section_key("embedding", "shared", True, _is_flag)},
     weights={},
     heads={
         "RecurrentEncoder": HeadMapping(None, stacks=("encoder",)),

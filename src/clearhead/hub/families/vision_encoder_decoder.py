@@ -8,6 +8,10 @@ from clearhead.hub.families.vit import VIT
 from clearhead.hub.mapping import ConfigKey, DerivedKey, Family, HeadMapping, Raw, joined, transposed
 
 PARTS = {"encoder": VIT, "decoder": GPT2}
+WRITTEN: dict[str, dict[str, Any]] = {  # in the section of each part
+    "encoder": {"model_type": VIT.model_type},
+    "decoder": {"model_type": GPT2.model_type, "is_decoder": True, "add_cross_attention": True},
+}
 CROSS = {
     "h.{}.crossattention.q_attn": transposed("decoder.blocks.{}.cross.query"),
     "h.{}.crossattention.c_attn": joined(
@@ -33,7 +37,7 @@ def _section(part: str, key: ConfigKey | DerivedKey) -> DerivedKey:
         return key.of(section)
 
     def to(value: Any, raw: Raw) -> dict[str, Any]:
-        section = dict(raw.get(part, {}))
+        section = {**WRITTEN[part], **raw.get(part, {})}
         return {part: {**section, **key.to(value, section)}}
 
     return DerivedKey(of, to)

@@ -1,9 +1,9 @@
-import { m as s, w as L, r as B, p as k, g as R, b as T, e as y, c as _, A as w, d as H, h as K, i as O, f as W, j as V, k as j } from "./shared.js";
-function z(e, t, a) {
+import { m as s, w as L, r as P, p as k, g as H, b as C, e as y, c as _, A as w, d as K, h as W, i as N, f as z, j as V, k as O } from "./shared.js";
+function G(e, t, a) {
   let n = null;
   const i = s("input", { type: "file", id: e, name: t, accept: "image/*" }), l = s("img", { class: "preview", alt: "The chosen image", hidden: !0 }), h = s("span", { class: "faint", text: "Drop an image here, paste one, or choose a file." }), o = s("label", { class: "drop", for: e }, l, h, i), c = async (r) => {
     if (!r) return;
-    const u = await G(r);
+    const u = await J(r);
     n = u.slice(u.indexOf(",") + 1), l.src = u, l.hidden = !1, h.textContent = `${r.name || "pasted image"}, ${Math.ceil(r.size / 1024).toLocaleString("en")} KB`, a();
   };
   return i.addEventListener("change", () => void c(i.files?.[0])), o.addEventListener("dragover", (r) => {
@@ -14,7 +14,7 @@ function z(e, t, a) {
     o.offsetParent !== null && c(r.clipboardData?.files[0]);
   }), { element: o, input: i, value: () => n };
 }
-function G(e) {
+function J(e) {
   return new Promise((t, a) => {
     const n = new FileReader();
     n.onload = () => t(String(n.result)), n.onerror = () => a(new Error(`${e.name} cannot be read`)), n.readAsDataURL(e);
@@ -27,27 +27,27 @@ function M(e) {
 function D(e, t) {
   return s("table", { class: "bars" }, s("caption", { class: "visually-hidden", text: e }), s("tbody", {}, ...t));
 }
-function C(e, t, a, n = "th") {
+function T(e, t, a, n = "th") {
   const i = s(n, { scope: n === "th" && "row", text: e }), l = s("td", { class: "number", text: M(t) });
   return s("tr", { class: a ? "best" : "" }, i, L(s("td", { class: "bar" }), t), l);
 }
 function I({ answer: e, scores: t }) {
-  const a = [e].flat(), n = typeof e == "number" ? e.toPrecision(4) : a.join(", ") || "no label", l = Object.entries(t).sort((h, o) => o[1] - h[1]).map(([h, o]) => C(h, o, a.includes(h)));
+  const a = [e].flat(), n = typeof e == "number" ? e.toPrecision(4) : a.join(", ") || "no label", l = Object.entries(t).sort((h, o) => o[1] - h[1]).map(([h, o]) => T(h, o, a.includes(h)));
   return [s("p", { class: "result", text: n }), ...l.length ? [D("Score of each label", l)] : []];
 }
-function J({ words: e, tags: t, scores: a, entities: n }) {
-  const i = [.../* @__PURE__ */ new Set([...n.map(({ label: r }) => r), ...t.map(N)])].filter((r) => r !== "O"), l = (r) => `tag color${i.indexOf(r) % 7}`, h = e.flatMap((r, u) => {
+function Q({ words: e, tags: t, scores: a, entities: n }) {
+  const i = [.../* @__PURE__ */ new Set([...n.map(({ label: r }) => r), ...t.map(j)])].filter((r) => r !== "O"), l = (r) => `tag color${i.indexOf(r) % 7}`, h = e.flatMap((r, u) => {
     const d = t[u], p = M(a[u]);
-    return d === "O" ? [s("span", { text: r, title: p }), " "] : [s("span", { class: l(N(d)), title: p }, s("span", { text: r }), s("small", { text: d })), " "];
+    return d === "O" ? [s("span", { text: r, title: p }), " "] : [s("span", { class: l(j(d)), title: p }, s("span", { text: r }), s("small", { text: d })), " "];
   }), o = n.map(
     (r) => s("li", {}, s("span", { class: l(r.label), text: r.label }), " ", s("span", { text: r.text }))
   ), c = o.length ? s("ul", { class: "entities", "aria-label": "Named entities" }, ...o) : s("p", { class: "faint", text: "No named entities." });
   return [s("p", { class: "words" }, ...h), c];
 }
-function N(e) {
+function j(e) {
   return e.replace(/^[BIESLU]-/, "");
 }
-function Q({ best: e, spans: t, no_answer_probability: a }, n) {
+function U({ best: e, spans: t, no_answer_probability: a }, n) {
   const i = [...n], l = s("p", { class: "context" }), h = (r) => {
     if (!r) return l.replaceChildren(n);
     const u = (d, p) => i.slice(d, p).join("");
@@ -55,23 +55,27 @@ function Q({ best: e, spans: t, no_answer_probability: a }, n) {
   };
   h(e);
   const o = t.map((r, u) => {
-    const d = C(r.text, r.probability, e !== null && u === 0, "td");
+    const d = T(r.text, r.probability, e !== null && u === 0, "td");
     d.cells[0].replaceChildren(s("button", { type: "button", class: "span", text: r.text }));
     for (const p of ["pointerenter", "focusin"]) d.addEventListener(p, () => h(r));
     for (const p of ["pointerleave", "focusout"]) d.addEventListener(p, () => h(e));
     return d;
   });
-  return o.push(C("no answer", a, e === null, "td")), [s("p", { class: "result", text: e ? e.text : "The context does not contain the answer." }), l, D("Most likely answers", o)];
+  return o.push(T("no answer", a, e === null, "td")), [s("p", { class: "result", text: e ? e.text : "The context does not contain the answer." }), l, D("Most likely answers", o)];
 }
-function U({ text: e, nbest: t, source: a, tokens: n, alignment: i }) {
+function X({ text: e, nbest: t, source: a, tokens: n, alignment: i }) {
   const l = [s("p", { class: "result", text: e })];
-  if (i && l.push(X(a, n, i)), t.length > 1) {
-    const h = t.map((c) => s("tr", {}, s("td", { text: c.text }), s("td", { class: "number", text: c.score.toFixed(3) }))), o = s("tr", {}, s("th", { scope: "col", text: "n best translations" }), s("th", { scope: "col", class: "number", text: "score" }));
-    l.push(s("table", { class: "hypotheses" }, s("thead", {}, o), s("tbody", {}, ...h)));
-  }
-  return l;
+  return i && l.push(Z(a, n, i)), [...l, ...F(t, "n best translations")];
 }
-function X(e, t, a) {
+function Y({ text: e, nbest: t }) {
+  return [s("p", { class: "result", text: e }), ...F(t, "n best captions")];
+}
+function F(e, t) {
+  if (e.length < 2) return [];
+  const a = e.map((i) => s("tr", {}, s("td", { text: i.text }), s("td", { class: "number", text: i.score.toFixed(3) }))), n = s("tr", {}, s("th", { scope: "col", text: t }), s("th", { scope: "col", class: "number", text: "score" }));
+  return [s("table", { class: "hypotheses" }, s("thead", {}, n), s("tbody", {}, ...a))];
+}
+function Z(e, t, a) {
   const n = e.map((c) => s("span", q(c))), i = t.map((c) => s("button", { type: "button", ...q(c) })), l = s("p", { class: "tokens source", "aria-label": "Source tokens" }, ...n), h = s("p", { class: "tokens", role: "toolbar", "aria-label": "Target tokens" }, ...i), o = s("p", { class: "faint token-hint", role: "status", text: "Hover over a target token to see the source tokens it is aligned with." });
   return i.forEach((c, r) => {
     const u = a[r], d = () => {
@@ -81,7 +85,7 @@ function X(e, t, a) {
       o.textContent = `${E(t[r])} ← ${f.join(", ")}`;
     };
     for (const p of ["pointerenter", "focus"]) c.addEventListener(p, d);
-  }), B(h), s("div", { class: "alignment" }, s("h3", { text: "Target" }), h, s("h3", { text: "Source" }), l, o);
+  }), P(h), s("div", { class: "alignment" }, s("h3", { text: "Target" }), h, s("h3", { text: "Source" }), l, o);
 }
 function q(e) {
   return { class: /^[▁Ġ]/.test(e) || /^<.*>$/.test(e) ? "token first" : "token", text: E(e) };
@@ -89,47 +93,57 @@ function q(e) {
 function E(e) {
   return e.replace(/^##/, "").replaceAll(/[▁Ġ]/g, " ").trim() || "␣";
 }
-function Y(e, { vectors: t, truncated: a }) {
+function tt(e, { vectors: t, truncated: a }) {
   const n = t.slice(0, A).map((b) => {
     const f = Math.hypot(...b) || 1;
     return b.map((m) => m / f);
   }), i = n.map((b) => n.map((f) => b.reduce((m, g, S) => m + g * f[S], 0))), l = s("tr", {}, s("td"), ...n.map((b, f) => s("th", { scope: "col", text: String(f + 1) }))), h = i.map((b, f) => {
     const m = s("th", { scope: "row", title: e[f] }, s("b", { text: String(f + 1) }), " ", e[f]), g = (v, $) => f === v ? "diagonal" : $ < 0 ? "negative" : "", S = b.map((v, $) => L(s("td", { class: g($, v), text: v.toFixed(2) }), Math.abs(v)));
     return s("tr", {}, m, ...S);
-  }), o = Z(i), c = [];
+  }), o = et(i), c = [];
   o && c.push(`Most similar: ${o[0] + 1} and ${o[1] + 1}, ${i[o[0]][o[1]].toFixed(2)}.`), t.length > A && c.push(`Showing the first ${A} of ${t.length} texts.`);
   const r = a.flatMap((b, f) => b ? [f + 1] : []);
   r.length && c.push(`Truncated to the model's maximum length: ${r.join(", ")}.`);
   const u = s("caption", { class: "visually-hidden", text: "Cosine similarity of every two texts" }), d = s("table", { class: "heatmap" }, u, s("thead", {}, l), s("tbody", {}, ...h)), p = s("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Similarity" }, d);
   return [s("p", { class: "result small", text: c.join(" ") }), p];
 }
-function Z(e) {
+function et(e) {
   let t = null;
   for (let a = 0; a < e.length; a++)
     for (let n = a + 1; n < e.length; n++)
       (t === null || e[a][n] > e[t[0]][t[1]]) && (t = [a, n]);
   return t;
 }
-const x = (e, t, a, n = 3) => ({ kind: "text", name: e, label: t, value: a, rows: n }), F = [
+const x = (e, t, a, n = 3) => ({ kind: "text", name: e, label: t, value: a, rows: n }), R = [
   { kind: "number", name: "max_new_tokens", label: "Max new tokens", value: "60", min: 1, max: 4096, step: 1 },
   { kind: "number", name: "temperature", label: "Temperature", value: "0.8", min: 0, max: 2, step: "any" },
   { kind: "number", name: "top_p", label: "Top p", value: "0.95", min: 0, max: 1, step: "any" },
   { kind: "number", name: "seed", label: "Seed", value: "", min: 0, max: Number.MAX_SAFE_INTEGER, step: 1, placeholder: "random" }
-], tt = {
+], st = {
   name: "Classify",
   title: "Text classification",
   fields: [x("text", "Text", "A film that warms the heart and never once insults the mind.")],
   streams: !1,
   show: ({ answers: e }) => I(e[0]),
   attention: (e) => ({ text: String(e.text) })
-}, et = {
+}, nt = {
   name: "Image",
   title: "Image classification",
   route: "classify",
   fields: [{ kind: "image", name: "image", label: "Image" }],
   streams: !1,
   show: ({ answers: e }) => I(e[0])
-}, st = {
+}, at = {
+  name: "Caption",
+  title: "Captions of images",
+  fields: [
+    { kind: "image", name: "image", label: "Image" },
+    { kind: "number", name: "beam", label: "Beam size", value: "5", min: 1, max: 16, step: 1 },
+    { kind: "number", name: "nbest", label: "Number of captions", value: "3", min: 1, max: 16, step: 1 }
+  ],
+  streams: !1,
+  show: ({ answers: e }) => Y(e[0])
+}, it = {
   name: "Pair",
   title: "Text-pair classification or similarity",
   fields: [
@@ -139,15 +153,15 @@ const x = (e, t, a, n = 3) => ({ kind: "text", name: e, label: t, value: a, rows
   streams: !1,
   show: ({ answers: e }) => I(e[0]),
   attention: (e) => ({ text: String(e.text), second: String(e.second) })
-}, nt = {
+}, ot = {
   name: "Tag",
   title: "Token classification and named entities",
   fields: [x("text", "Text", "Ada Lovelace met Charles Babbage in London in June 1833.")],
   streams: !1,
-  show: ({ answers: e }) => J(e[0]),
+  show: ({ answers: e }) => Q(e[0]),
   stats: ({ answers: e }) => [k(e[0].words.length, "word"), `${e[0].entities.length} named entities`],
   attention: (e) => ({ text: String(e.text) })
-}, at = {
+}, rt = {
   name: "QA",
   title: "Extractive question answering",
   fields: [
@@ -161,9 +175,9 @@ const x = (e, t, a, n = 3) => ({ kind: "text", name: e, label: t, value: a, rows
     { kind: "number", name: "nbest", label: "Number of answers", value: "3", min: 1, max: 20, step: 1 }
   ],
   streams: !1,
-  show: ({ answers: e }, t) => Q(e[0], String(t.context)),
+  show: ({ answers: e }, t) => U(e[0], String(t.context)),
   attention: (e) => ({ text: String(e.question), second: String(e.context) })
-}, it = {
+}, lt = {
   name: "Translate",
   title: "Translation",
   fields: [
@@ -173,10 +187,10 @@ const x = (e, t, a, n = 3) => ({ kind: "text", name: e, label: t, value: a, rows
   ],
   body: (e) => ({ ...e, align: !0 }),
   streams: !1,
-  show: ({ answers: e }) => U(e[0]),
+  show: ({ answers: e }) => X(e[0]),
   stats: ({ answers: e }) => [k(e[0].source.length, "source token"), k(e[0].tokens.length, "target token")],
   attention: (e, { answers: t }) => ({ text: String(e.text), second: t[0].text })
-}, ot = {
+}, ct = {
   name: "Embed",
   title: "Embeddings: cosine similarity of texts",
   fields: [
@@ -198,30 +212,30 @@ const x = (e, t, a, n = 3) => ({ kind: "text", name: e, label: t, value: a, rows
   body: (e) => ({ ...e, text: String(e.text).split(`
 `).filter((t) => t.trim()) }),
   streams: !1,
-  show: (e, t) => Y(t.text, e),
+  show: (e, t) => tt(t.text, e),
   stats: ({ vectors: e, tokens: t }) => [
     k(t.reduce((a, n) => a + n, 0), "token"),
     `${e.length} × ${e[0].length} dimensions`
   ],
   choices: (e) => e.text,
   attention: (e, t, a) => ({ text: e.text[a] })
-}, rt = {
+}, ht = {
   name: "Generate",
   title: "Text generation",
-  fields: [x("prompt", "Prompt", "The old man looked at the sea and"), ...F],
+  fields: [x("prompt", "Prompt", "The old man looked at the sea and"), ...R],
   body: (e) => ({ ...e, stream: !0 }),
   streams: !0,
   begin: (e, t) => [s("p", { class: "generated" }, s("span", { class: "faint", text: String(e.prompt) }), t)],
   attention: (e, t) => ({ text: String(e.prompt) + t.text })
-}, lt = {
+}, ut = {
   name: "Chat",
   title: "Chat",
-  fields: [x("turn", "Message", "Hello, how are you today?", 2), ...F],
+  fields: [x("turn", "Message", "Hello, how are you today?", 2), ...R],
   body: ({ turn: e, model: t, ...a }, n) => ({ model: t, turns: [...n, e], ...a, stream: !0 }),
   streams: !0,
   begin: (e, t) => {
     const a = e.turns;
-    return [...a.map((n, i) => P((a.length - i) % 2 === 1, n)), P(!1, t)];
+    return [...a.map((n, i) => B((a.length - i) % 2 === 1, n)), B(!1, t)];
   },
   // without the special tokens between turns; an encoder-decoder reads the turns in its encoder
   attention: (e, t, a, n) => {
@@ -231,12 +245,12 @@ const x = (e, t, a, n = 3) => ({ kind: "text", name: e, label: t, value: a, rows
 `), second: t.text };
   }
 };
-function P(e, t) {
+function B(e, t) {
   const a = s("b", { class: "visually-hidden", text: e ? "You: " : "Model: " });
   return s("p", { class: e ? "bubble user" : "bubble" }, a, t);
 }
-const ct = { classify: tt, pair: st, tag: nt, qa: at, translate: it, embed: ot, generate: rt, chat: lt, classify_image: et }, ht = { stop: "finished", length: "token limit reached", stopped: "stopped" };
-class ut {
+const dt = { classify: st, pair: it, tag: ot, qa: rt, translate: lt, embed: ct, generate: ht, chat: ut, classify_image: nt, caption: at }, mt = { stop: "finished", length: "token limit reached", stopped: "stopped" };
+class pt {
   constructor(t, a, n) {
     this.id = t, this.task = a, this.models = n, this.#s = a.fields.map((i) => ({ field: i, input: this.#k(i) })), this.#r = s("select", {}, ...n.map(({ name: i }) => s("option", { value: i, text: i }))), this.element = this.#v(), this.#o();
   }
@@ -259,7 +273,7 @@ class ut {
   #i = null;
   #k(t) {
     if (t.kind === "image") {
-      const i = z(`${this.id}-${t.name}`, t.name, () => this.#o());
+      const i = G(`${this.id}-${t.name}`, t.name, () => this.#o());
       return this.#l.set(t.name, i), i.input;
     }
     const a = { name: t.name, id: `${this.id}-${t.name}`, autocomplete: "off" }, n = t.kind === "text" ? s("textarea", { ...a, rows: t.rows, spellcheck: "false" }) : s("input", { ...a, type: "number", min: t.min, max: t.max, step: t.step, placeholder: t.placeholder ?? "default" });
@@ -332,7 +346,7 @@ class ut {
     for (const { input: l } of this.#s) l.removeAttribute("aria-invalid");
     try {
       const l = this.#x();
-      this.#p.set(H("POST", this.#h, l)), this.#f.set(K(this.#h, l));
+      this.#p.set(K("POST", this.#h, l)), this.#f.set(W(this.#h, l));
     } catch {
     }
   }
@@ -346,10 +360,10 @@ class ut {
       let l, h;
       if (this.task.streams) {
         const o = await this.#y(this.task, i, t.signal);
-        this.id === "chat" && this.#$(i.turns, o.text), l = dt(o, performance.now() - a), h = o;
+        this.id === "chat" && this.#$(i.turns, o.text), l = ft(o, performance.now() - a), h = o;
       } else
-        h = await O(this.#h, i, t.signal), this.#t.replaceChildren(...this.task.show(h, i)), l = this.task.stats?.(h) ?? [];
-      this.#a.textContent = [n.name, ...l, W(performance.now() - a)].join(" · "), this.#T(i, h, n);
+        h = await N(this.#h, i, t.signal), this.#t.replaceChildren(...this.task.show(h, i)), l = this.task.stats?.(h) ?? [];
+      this.#a.textContent = [n.name, ...l, z(performance.now() - a)].join(" · "), this.#C(i, h, n);
     } catch (i) {
       this.#S(i);
     } finally {
@@ -364,7 +378,7 @@ class ut {
       for await (const { text: o = "", ...c } of V(this.id, a, n))
         h.text += o, i.append(o), Object.assign(h, c);
     } catch (o) {
-      if (!j(o))
+      if (!O(o))
         throw h.text || this.#t.replaceChildren(...l), o;
     } finally {
       i.classList.remove("streaming");
@@ -372,7 +386,7 @@ class ut {
     return h;
   }
   #S(t) {
-    if (this.#t.querySelectorAll(".error").forEach((i) => i.remove()), j(t)) {
+    if (this.#t.querySelectorAll(".error").forEach((i) => i.remove()), O(t)) {
       this.#a.textContent = "stopped";
       return;
     }
@@ -391,7 +405,7 @@ class ut {
     this.#i?.abort(), this.#c = [], this.#t.replaceChildren(), this.#n.replaceChildren(), this.#a.textContent = "", this.#e.hidden = !0, this.#o(), this.#s[0].input.focus();
   }
   /** Adds the button that shows the attention for this result. */
-  #T(t, a, n) {
+  #C(t, a, n) {
     const i = this.task.attention?.bind(this.task);
     if (!i) return;
     const l = s("button", { type: "button", text: "Show attention" }), h = this.task.streams ? [] : this.task.choices?.(t) ?? [], o = s("select", {}, ...h.map((c, r) => s("option", { value: r, text: `${r + 1} ${c.slice(0, 40)}` })));
@@ -399,7 +413,7 @@ class ut {
       l.disabled = !0, this.#n.querySelector(".error")?.remove();
       try {
         const c = i(t, a, Number(o.value), n);
-        this.#C(await O("attention", { model: n.name, ...c }));
+        this.#T(await N("attention", { model: n.name, ...c }));
       } catch (c) {
         this.#n.append(y(c));
       } finally {
@@ -407,7 +421,7 @@ class ut {
       }
     }), this.#n.replaceChildren(l, ...h.length > 1 ? [s("label", { class: "faint" }, "of text ", o)] : []);
   }
-  #C({ page: t, layers: a }) {
+  #T({ page: t, layers: a }) {
     if (!/^\/see\/[\w-]+\/$/.test(t)) throw new w("the address of the attention page is invalid");
     const n = t.slice(1), i = a.reduce((l, h) => l + h.heads, 0);
     this.#e.replaceChildren(
@@ -419,15 +433,15 @@ class ut {
     ), this.#e.hidden = !1, this.#e.scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
   }
 }
-function dt({ tokens: e, finish_reason: t, seed: a, dropped_turns: n }, i) {
-  const l = [ht[t] ?? t];
+function ft({ tokens: e, finish_reason: t, seed: a, dropped_turns: n }, i) {
+  const l = [mt[t] ?? t];
   return e !== null && l.unshift(`${k(e, "token")}, ${Math.round(1e3 * e / i)} tokens/s`), a !== null && l.push(`seed ${a}`), n && l.push(`${k(n, "turn")} dropped to fit the context`), l;
 }
-function mt(e) {
-  const t = T("tabs"), a = T("main"), n = /* @__PURE__ */ new Map();
-  for (const [o, c] of Object.entries(ct)) {
+function bt(e) {
+  const t = C("tabs"), a = C("main"), n = /* @__PURE__ */ new Map();
+  for (const [o, c] of Object.entries(dt)) {
     const r = e.filter((u) => u.tasks.includes(o));
-    r.sort((u, d) => u.tasks.indexOf(o) - d.tasks.indexOf(o)), r.length && n.set(o, new ut(o, c, r));
+    r.sort((u, d) => u.tasks.indexOf(o) - d.tasks.indexOf(o)), r.length && n.set(o, new pt(o, c, r));
   }
   const i = (o) => {
     for (const c of t.querySelectorAll("button")) {
@@ -441,14 +455,14 @@ function mt(e) {
     const u = { type: "button", role: "tab", id: `tab-${o}`, "data-task": o, "aria-controls": c.id };
     t.append(s("button", { ...u, text: r.name, on: { click: () => i(o) } })), a.append(c);
   }
-  B(t, (o) => i(o.dataset.task ?? ""));
+  P(t, (o) => i(o.dataset.task ?? ""));
   const l = () => location.hash.slice(1);
   addEventListener("hashchange", () => n.has(l()) && i(l()));
   const h = n.has(l()) ? l() : n.keys().next().value;
   h !== void 0 && i(h), a.removeAttribute("aria-busy");
 }
 try {
-  mt((await R("models")).models);
+  bt((await H("models")).models);
 } catch (e) {
-  T("main").replaceChildren(y(e));
+  C("main").replaceChildren(y(e));
 }

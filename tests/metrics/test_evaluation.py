@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clearhead.tasks import metrics
+from clearhead.metrics import evaluation as metrics
 
 pytest.importorskip("sklearn")
 from scipy.stats import pearsonr, spearmanr

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clearhead.tasks.metrics import Evaluation, Numbers, Ranking
+from clearhead.metrics.evaluation import Evaluation, Numbers, Ranking
 
 DEPTH = 100  # documents ranked for each query
 BLOCK = 1024  # queries ranked at a time
