@@ -3,8 +3,9 @@
 `--write FILE` writes the training rows of `recipes/questions-de-en.yaml`: Tatoeba's pairs, its questions twice, and
 questions of SQuAD's train part as pairs of themselves, which teaches names to stay (copied monolingual data, Currey et
 al. 2017).
-With `--translator` the questions of XQuAD are searched in English, in German, and in German translated. A passage is
-right if it holds an answer. By default the paragraphs of SQuAD's dev part are searched by words; with `--full` those of
+With `--translator` the questions of XQuAD are searched in English, in German, by their translation alone, and by the
+translation and the German question together, as `clearhead ask --translator` does ("translated"). A passage is right if
+it holds an answer. By default the paragraphs of SQuAD's dev part are searched by words; with `--full` those of
 train and dev by words and vectors. The last line is a JSON object: recall@10 of each, with intervals, and that of the
 translated questions divided by that of the English ones.
 """
@@ -80,7 +81,8 @@ def main() -> None:
         asked = {
             "english": english,
             "german": [{**e, "question": d["question"]} for e, d in zip(english, german, strict=True)],
-            "translated": [{**e, "question": text} for e, text in zip(english, translated, strict=True)],
+            "translation": [{**e, "question": t.text} for e, t in zip(english, translated, strict=True)],
+            "translated": [{**e, "question": t.query} for e, t in zip(english, translated, strict=True)],
         }
         result: dict[str, Any] = {"questions": len(english), "passages": len(index)}
         for name, rows in asked.items():
@@ -88,7 +90,7 @@ def main() -> None:
             result[name] = {"recall_10": evaluation.scores()["recall_10"], "mrr": evaluation.scores()["mrr"],
                             "interval": evaluation.intervals()["recall_10"]}  # fmt: skip
     for number in range(0, len(german), max(1, len(german) // 8)):
-        print(f"{german[number]['question']}\n  {translated[number]}\n  {english[number]['question']}")
+        print(f"{german[number]['question']}\n  {translated[number].text}\n  {english[number]['question']}")
     result["translated_of_english"] = result["translated"]["recall_10"] / result["english"]["recall_10"]
     print(json.dumps(result))
 

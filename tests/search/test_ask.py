@@ -22,7 +22,7 @@ from clearhead.search.ask import FIRST, MORE
 from clearhead.search.evaluate_index import STAGES, evaluate_index, stage_counts
 from clearhead.search.failure_page import failure_page
 from clearhead.search.reasons import explain_passages
-from clearhead.search.translated_questions import QuestionTranslator
+from clearhead.search.translated_questions import QuestionTranslator, TranslatedQuestion
 from clearhead.tasks.answer import PassageReader
 from tests.conftest import MINILM
 from tests.decode.conftest import opened
@@ -167,7 +167,11 @@ def test_questions_are_translated_before_the_search(uri, tmp_path):
     assert json.loads(run.stdout)["question"] == said
     shown = CliRunner().invoke(app, ["ask", uri, "wo ist der lift", "--translator", str(folder)])
     assert f"asked: {said}"[:20] in shown.stdout
-    assert QuestionTranslator(None)(["as it is"]) == ["as it is"]
+    assert QuestionTranslator(None)(["as it is"]) == [TranslatedQuestion("as it is", "as it is")]
+    (asked,) = QuestionTranslator(str(folder))(["wo ist der lift"])
+    assert asked == TranslatedQuestion(said, f"{said} wo ist der lift")
+    found = CliRunner().invoke(app, ["search", uri, "wo ist der lift", "--translator", str(folder), "--json"])
+    assert "lift" in json.loads(found.stdout)[0]["text"]  # the word that both languages have
 
 
 def test_mined_rows_have_the_answer_or_none(uri):

@@ -65,3 +65,20 @@ def test_old_versions_are_deleted_after_a_day(tmp_path: Path, monkeypatch: pytes
     assert len(table) == 200 and table.search_vectors(unit_vectors(200, 5)[7], 1)[0][0] == "7\n0"
     reader = LanceTable.open(str(uri))
     assert reader is not None and len(reader.search_text("a", 5)) == 0  # a stop word
+
+
+def test_large_files_are_not_written_again_when_passages_are_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lance_table, "FILE_ROWS", 50)
+    uri = tmp_path / "passages.lance"
+    table = LanceTable.create(str(uri), {}, 16)
+    table.replace(["0"], rows(0, 60), unit_vectors(60, 1))
+    table.build_indexes("English")
+    large = {path.name for path in (uri / "data").iterdir()}
+    for number in range(60, 64):  # small files are joined
+        table.replace([str(number)], rows(number, 1), unit_vectors(1, number))
+        table.build_indexes("English")
+    assert len(table) == 64 and large <= {path.name for path in (uri / "data").iterdir()}
+    sizes = sorted(fragment.count_rows() for fragment in table._dataset.get_fragments())
+    assert sizes == [4, 60]

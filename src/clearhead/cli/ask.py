@@ -55,7 +55,8 @@ def ask(
     answerer, translate = Answerer(Index.open(index), reader), QuestionTranslator(translator)
     console = Console(highlight=False)
     for text in [question] if question is not None else _questions(console):
-        result = answerer.ask(translate([text])[0], nbest=nbest)
+        (asked,) = translate([text])
+        result = answerer.ask(asked.text, nbest=nbest, query=asked.query)
         if as_json:
             typer.echo(json.dumps(asdict(result), ensure_ascii=False))
         else:

@@ -32,7 +32,9 @@ def eval_index(
         raise ValueError(f"{file} has no question. {rows.report()}".strip())
     questions = spread(questions, max_queries)
     translated = QuestionTranslator(translator)([row["question"] for row in questions])
-    questions = [{**row, "question": text} for row, text in zip(questions, translated, strict=True)]
+    questions = [
+        {**row, "question": asked.text, "query": asked.query} for row, asked in zip(questions, translated, strict=True)
+    ]
     with show_progress() as on_progress:
         evaluation, outcomes = evaluate_index(
             index, answerer, questions, lambda done: on_progress("questions", done, len(questions))

@@ -35,7 +35,7 @@ def search(
     from clearhead.search import Answerer, Index
     from clearhead.search.translated_questions import QuestionTranslator
 
-    opened, asked = Index.open(index), QuestionTranslator(translator)([query])[0]
+    opened, asked = Index.open(index), QuestionTranslator(translator)([query])[0].query
     if rerank and mode != "auto":
         raise ValueError("--rerank starts from the search of the index: remove --mode")
     found = Answerer(opened, reader).search(asked, top) if rerank else opened.search(asked, top, mode=mode)

@@ -87,11 +87,14 @@ class Answerer:
             calibration=fitted.calibration, threshold=fitted.threshold,
         )  # fmt: skip
 
-    def ask(self, question: str, *, nbest: int = 3) -> AskResult:
-        """Answer a question: four passages are read, and eight more if they leave a doubt."""
+    def ask(self, question: str, *, nbest: int = 3, query: str | None = None) -> AskResult:
+        """Answer a question: four passages are read, and eight more if they leave a doubt.
+
+        `query` is the text to search for, if it is not the question itself.
+        """
         if not question.strip():
             raise ValueError("the question is empty: write one")
-        passages, reader = self.index.search(question, FIRST + MORE), self._reader
+        passages, reader = self.index.search(query or question, FIRST + MORE), self._reader
         spans, relevance = self.read(question, passages[:FIRST])
         result = reader.result(spans, relevance, nbest)
         if result.probability < SURE and len(passages) > FIRST:

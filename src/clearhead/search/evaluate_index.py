@@ -49,12 +49,13 @@ def evaluate_index(
 ) -> tuple[Evaluation, list[QuestionOutcome]]:
     """Ask all questions, and return the metrics with the outcome of each; without a reader, measure retrieval alone.
 
+    A row has `question`, `answers`, and `query` if another text is searched for.
     A passage is right if it has an answer of the question. Recall and MRR are over the questions that have an answer,
     EM and F1 over all; `best_exact` and `best_f1` are those of the best candidate, whether it is given or held back.
     """
     outcomes: list[QuestionOutcome] = []
     for done, row in enumerate(questions, 1):
-        outcomes.append(_outcome(index, answerer, row["question"], [text for text in row["answers"] if text.strip()]))
+        outcomes.append(_outcome(index, answerer, row))
         log(done)
     return Evaluation(len(outcomes), _measure(outcomes, answerer is not None)), outcomes
 
@@ -65,14 +66,16 @@ def stage_counts(outcomes: Sequence[QuestionOutcome]) -> dict[str, int]:
     return {stage: counts[stage] for stage in STAGES if counts[stage]}
 
 
-def _outcome(index: Index, answerer: Answerer | None, question: str, expected: list[str]) -> QuestionOutcome:
-    found = index.search(question, max(DEPTHS))
+def _outcome(index: Index, answerer: Answerer | None, row: Mapping[str, Any]) -> QuestionOutcome:
+    question, expected = row["question"], [text for text in row["answers"] if text.strip()]
+    query = row.get("query", question)
+    found = index.search(query, max(DEPTHS))
     rank = next((i for i, passage in enumerate(found, 1) if has_answer(passage.text, expected)), None)
     if answerer is None:
         stage: Stage = "right" if rank is not None else "not retrieved"
         return QuestionOutcome(question, tuple(expected), rank, stage, 0.0, 0.0, 0.0, None)
     begin = time.perf_counter()
-    result = answerer.ask(question)
+    result = answerer.ask(question, query=query)
     seconds = time.perf_counter() - begin
     text = "" if result.answer is None else result.answer.text
     exact, f1 = measured(text, expected)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 VECTOR_INDEX_ROWS = 50_000  # from so many passages on, vectors are searched by an index instead of exactly
+FILE_ROWS = 65_536  # passages of a file: larger files are not written again when passages are added
 KEPT = timedelta(days=1)  # old versions stay so long, for processes that still read them
 KEY = b"clearhead"  # of the schema's metadata
 
@@ -146,7 +147,7 @@ class LanceTable:
             partitions = max(16, int(len(self) ** 0.5))
             self._dataset.create_index("vector", "IVF_RQ", metric="dot", num_partitions=partitions)
         self._dataset.optimize.optimize_indices()
-        self._dataset.optimize.compact_files()
+        self._dataset.optimize.compact_files(target_rows_per_fragment=FILE_ROWS)
         self._dataset.cleanup_old_versions(older_than=KEPT)
         self._dataset = _lance().dataset(self._dataset.uri)
 

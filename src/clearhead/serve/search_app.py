@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from fastapi import FastAPI, Request
 from starlette.responses import Response
 
-from clearhead.search import Answerer, Index
+from clearhead.search import Answerer, AskResult, Index
 from clearhead.search.translated_questions import QuestionTranslator
 from clearhead.serve import page
 from clearhead.serve import search_schemas as bodies
@@ -104,7 +104,7 @@ def _add_search_routes(app: FastAPI, service: SearchService) -> None:
         """The passages that fit a query best, each with its place in its document."""
         try:
             found = await service.run(
-                lambda: service.index.search(service.translate([body.query])[0], body.k, mode=body.mode)
+                lambda: service.index.search(service.translate([body.query])[0].query, body.k, mode=body.mode)
             )
         except ValueError as error:
             raise ApiError(422, "invalid", str(error), param="mode") from None
@@ -117,7 +117,12 @@ def _add_search_routes(app: FastAPI, service: SearchService) -> None:
         answerer = service.answerer
         if answerer is None:
             raise ApiError(404, "no_reader", "this index has no reader: start the server with --reader MODEL")
-        result = await service.run(lambda: answerer.ask(service.translate([body.question])[0], nbest=body.nbest))
+
+        def answer() -> AskResult:
+            (asked,) = service.translate([body.question])
+            return answerer.ask(asked.text, nbest=body.nbest, query=asked.query)
+
+        result = await service.run(answer)
         return OrjsonResponse({"version": service.index.version, **asdict(result)})
 
     async def source(body: bodies.SourceRequest) -> Response:
