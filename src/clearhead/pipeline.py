@@ -35,6 +35,7 @@ from clearhead.models.precision import choose_device, choose_dtype
 from clearhead.tasks import Classification, Classify, Pair, QaResult, QuestionAnswering, Rerank, Tag, TagResult
 from clearhead.tasks.caption_images import CaptionImages
 from clearhead.tasks.classify_images import ClassifyImages
+from clearhead.tasks.draw_images import DrawImages
 from clearhead.tasks.embed_texts import BATCH_TOKENS, EmbeddedBatch, embed_texts
 from clearhead.tasks.explain import Explanation, explain_cosine, explain_relevance
 from clearhead.tasks.image_inputs import ImageInput
@@ -149,15 +150,9 @@ class Pipeline:
     ) -> list[Translation]: ...  # fmt: skip
 
     def translate(
-        self,
-        texts: str | Iterable[str],
-        *,
-        beam: int | None = None,
-        length_penalty: float | None = None,
-        nbest: int = 1,
-        max_len: int | None = None,
-        align: bool = False,
-    ) -> Translation | list[Translation]:
+        self, texts: str | Iterable[str], *, beam: int | None = None, length_penalty: float | None = None,
+        nbest: int = 1, max_len: int | None = None, align: bool = False,
+    ) -> Translation | list[Translation]:  # fmt: skip
         """Return translations in the order of the texts; for a single string, its translation.
 
         `beam` and `length_penalty` are the folder's unless given (else a beam of 5); a beam of 1 is greedy. `nbest`
@@ -287,14 +282,9 @@ class Pipeline:
         return list(Pair.from_model(self.loaded).answer(self.loaded, list(zip(texts, pairs, strict=True))))
 
     def caption(
-        self,
-        images: Sequence[ImageInput],
-        *,
-        beam: int | None = None,
-        length_penalty: float | None = None,
-        nbest: int = 1,
-        max_len: int | None = None,
-    ) -> list[Caption]:
+        self, images: Sequence[ImageInput], *, beam: int | None = None, length_penalty: float | None = None,
+        nbest: int = 1, max_len: int | None = None,
+    ) -> list[Caption]:  # fmt: skip
         """Write a text about each image: paths, contents of files or pixels (3, H, W) of uint8.
 
         `beam` and `length_penalty` are the folder's unless given; `nbest` keeps more hypotheses. Inside `look`, the
@@ -308,6 +298,16 @@ class Pipeline:
     def captioner(self) -> CaptionImages:
         """The task that writes captions; ValueError where the model reads no images or writes no text."""
         return CaptionImages.from_model(self.loaded)
+
+    def draw(
+        self, texts: Sequence[str], *, seed: int = 0, guidance: float = 3.0, temperature: float = 1.0, top_k: int = 0
+    ) -> Tensor:
+        """Draw an image for each text, (n, 3, S, S) of uint8; image i has the seed `seed + i`.
+
+        `guidance` above 1 follows the text more closely, with less variety.
+        """
+        params = [SamplingParams(temperature=temperature, top_k=top_k, seed=seed + i) for i in range(len(texts))]
+        return DrawImages.from_model(self.loaded).draw(self.loaded, texts, params, guidance)
 
     @overload
     def tag(self, texts: str) -> TagResult: ...  # type: ignore[overload-overlap]

@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 pytest.importorskip("lance")
 
 from clearhead.search import Answerer, Document, Index, IndexConfig
+from clearhead.search.translated_questions import TranslatedQuestion
 from clearhead.serve.middleware import SecurityConfig
 from clearhead.serve.search_app import MAX_WAITING, REFRESH_S, SearchService, make_search_app
 from tests.search.test_ask import DOCUMENTS, reader, uri  # noqa: F401  (fixtures)
@@ -130,7 +131,8 @@ def test_no_text_in_the_log(client, caplog):
 
 
 def test_a_question_in_another_language_is_translated(service, client):
-    service.translate = lambda questions: ["Where is the lift?" for _ in questions]
+    text = "Where is the lift?"
+    service.translate = lambda questions: [TranslatedQuestion(text, text) for _ in questions]
     asked = client.post("/ask", json={"question": "Wo ist der Aufzug?"}).json()
     assert asked == client.post("/ask", json={"question": "Where is the lift?"}).json()
     assert asked["question"] == "Where is the lift?"

@@ -10,10 +10,10 @@ import clearhead
 from clearhead.data import Rows
 from clearhead.data.rows import Row
 from clearhead.hub.sentence import SentenceConfig, read_sentence, sentence_files
+from clearhead.layers.vector_losses import LossConfig
 from clearhead.metrics.retrieval import evaluate_ranking, nearest
 from clearhead.tasks import Embed, TaskConfig
 from clearhead.tasks.hard_negatives import MiningConfig, mine_negatives
-from clearhead.tasks.vector_losses import LossConfig
 from clearhead.train import Recipe
 from clearhead.train.recipe import make_recipe
 from clearhead.train.run import prepare, train

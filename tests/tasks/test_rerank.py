@@ -7,9 +7,9 @@ import torch
 
 import clearhead
 from clearhead.data import Row, Rows
+from clearhead.layers.vector_losses import LossConfig
 from clearhead.tasks import Rerank, TaskConfig
 from clearhead.tasks.two_stages import evaluate_two_stages
-from clearhead.tasks.vector_losses import LossConfig
 from clearhead.text import Tokenizer
 from clearhead.train.recipe import make_recipe
 from clearhead.train.run import prepare, train

@@ -41,8 +41,9 @@ COMMANDS = {
         "info": "Describe a model folder and verify its files.",
     },
     "Predict and serve": {
-        "predict": "Run a trained classifier of texts or images, a tagger or a question answerer.",
+        "predict": "Run a trained classifier, tagger, question answerer or captioner.",
         "translate": "Translate text, one line at a time.",
+        "draw": "Draw images from texts.",
         "generate": "Generate text from a prompt, greedily or by sampling.",
         "chat": "Chat with a dialogue model in the terminal.",
         "embed": "Compute an embedding vector for every line of text.",

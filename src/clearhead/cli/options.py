@@ -10,7 +10,7 @@ import typer
 
 TASK_NAMES = (
     "translate", "language_model", "dialogue", "masked_lm", "replaced_tokens", "classify", "pair", "tag", "qa", "embed",
-    "rerank", "answer", "caption",
+    "rerank", "answer", "caption", "draw",
 )  # fmt: skip
 TEMPLATE_NAMES = ("bert", "albert", "roberta", "bart", "xlm-roberta", "gpt2", "llama", "t5", "marian")
 TOKENIZER_KINDS = ("wordpiece", "bpe", "unigram")

@@ -39,7 +39,7 @@ def predict(
     dtype: DtypeOption = "auto",
     device: DeviceOption = "auto",
 ) -> None:
-    """Run a trained classifier of texts or images, a tagger or a question answerer.
+    """Run a trained classifier, tagger, question answerer or captioner.
 
     For a table, the output is a table with a header and one line per row, in order: the row number, the id column, the
     prediction and an error for rows that cannot be read. It is tab-separated, or a CSV with --out FILE.csv. For a text

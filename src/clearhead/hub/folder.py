@@ -19,6 +19,7 @@ from clearhead.files import mark, new_folder, write_manifest
 from clearhead.files.safe import MAX_JSON_BYTES, MissingFile, read_bytes
 from clearhead.hub.card import model_card
 from clearhead.hub.families import Family
+from clearhead.hub.image_codec_file import CODEC_FILE
 from clearhead.hub.image_features import FEATURES_FILE
 from clearhead.hub.mapping import POOLED, Raw
 from clearhead.hub.model_folder import ModelFolder
@@ -38,8 +39,9 @@ _EXTRA_FILES = (
     "config_sentence_transformers.json",
     "1_Pooling/config.json",
     FEATURES_FILE,
+    CODEC_FILE,
 )
-MAX_FEATURES_BYTES = 256 << 20
+MAX_NETWORK_BYTES = 256 << 20  # of a network beside the model
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +214,7 @@ def carried_files(folder: Path) -> dict[str, bytes]:
     out: dict[str, bytes] = {}
     for name in _EXTRA_FILES:
         try:
-            limit = MAX_FEATURES_BYTES if name == FEATURES_FILE else MAX_JSON_BYTES
+            limit = MAX_NETWORK_BYTES if name in (FEATURES_FILE, CODEC_FILE) else MAX_JSON_BYTES
             out[name] = read_bytes(folder, name, max_bytes=limit)
         except MissingFile:
             continue

@@ -92,6 +92,8 @@ def supported_tasks(pipeline: Pipeline) -> tuple[str, ...]:
         if (task := answer_task_name(loaded)) not in offered:
             raise ValueError(f"{loaded.architecture} neither classifies images nor writes captions")
         return (offered[str(task)],)
+    if loaded.metadata.get("task") == "draw":
+        raise ValueError(f"{loaded.architecture} draws images, which the server does not offer: use `clearhead draw`")
     if loaded.tokenizer is None:
         raise ValueError(f"{loaded.architecture} has no tokenizer: put its tokenizer.json into the model folder")
     if isinstance(model.head, LMHead) and model.decoder is not None:

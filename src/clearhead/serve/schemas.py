@@ -135,6 +135,8 @@ class TranslateRequest(BeamRequest):
 class CaptionRequest(BeamRequest):
     """Images to write about."""
 
+    model_config = _example(image="R0lGODdhAgACAIEAAMgoKAAAAAAAAAAAACwAAAAAAgACAAAIBgABCAQQEAA7")
+
     image: Images = Field(description="An image file in base64, as it is or as a data URL, or a list of such.")
 
 

@@ -6,6 +6,7 @@ from clearhead.tasks.caption_images import CaptionImages
 from clearhead.tasks.classify import Classification, Classify, Pair
 from clearhead.tasks.classify_images import ClassifyImages
 from clearhead.tasks.dialogue import Dialogue
+from clearhead.tasks.draw_images import DrawImages
 from clearhead.tasks.embed import Embed
 from clearhead.tasks.language_model import LanguageModel
 from clearhead.tasks.masked_lm import MaskedLM
@@ -18,13 +19,13 @@ from clearhead.tasks.translate import Translate
 
 _ALL: tuple[type[Task], ...] = (
     Translate, LanguageModel, Dialogue, MaskedLM, ReplacedTokens, Classify, Pair, Tag, QuestionAnswering, Embed, Rerank,
-    PassageReader, CaptionImages,
+    PassageReader, CaptionImages, DrawImages,
 )  # fmt: skip
 TASKS = {task.spec.name: task for task in _ALL}
 
 __all__ = [
     "TASKS", "AnswerSpan", "Answering", "Batch", "CaptionImages", "Classification", "Classify", "ClassifyImages",
-    "Dialogue", "Embed", "Entity", "LanguageModel", "MaskedLM", "Pair", "PassageReader", "PassageSpan", "QaResult",
-    "QuestionAnswering", "ReaderResult", "ReplacedTokens", "Rerank", "Skipped", "Tag", "TagResult", "Task",
+    "Dialogue", "DrawImages", "Embed", "Entity", "LanguageModel", "MaskedLM", "Pair", "PassageReader", "PassageSpan",
+    "QaResult", "QuestionAnswering", "ReaderResult", "ReplacedTokens", "Rerank", "Skipped", "Tag", "TagResult", "Task",
     "TaskConfig", "TaskSpec", "Translate", "did_you_mean",
 ]  # fmt: skip

@@ -14,6 +14,7 @@ from clearhead.hub.families import FAMILIES, OWN
 from clearhead.hub.folder import LoadedModel
 from clearhead.hub.sentence import read_sentence, sentence_files
 from clearhead.layers import POOLINGS
+from clearhead.layers.vector_losses import VECTOR_LOSSES, vector_loss
 from clearhead.metrics import evaluation as metrics
 from clearhead.metrics.retrieval import Retrieval, evaluate_retrieval
 from clearhead.models import ModelConfig
@@ -34,7 +35,6 @@ from clearhead.tasks.ranking_task import (
     ranking_spec,
 )
 from clearhead.tasks.task import Batch, SaveFormat, TaskConfig, TaskSpec
-from clearhead.tasks.vector_losses import VECTOR_LOSSES, vector_loss
 
 
 @dataclass(frozen=True, eq=False)

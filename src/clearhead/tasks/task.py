@@ -1,7 +1,7 @@
 """The task protocols: rows become batches, batches a loss, and a trained model answers inputs.
 
-`TaskData` turns rows into batches, `TaskModel` describes the model and its loss, and `Answering` runs a trained model.
-The training loop uses `Task`, which is the first two and what a recipe needs to create one.
+`TaskData` turns examples into batches, `Trainable` adds their loss, `TaskModel` describes the model, and `Answering`
+runs a trained one. The training loop uses `Trainable`; a recipe trains a `Task`, which is the first three.
 """
 
 import difflib
@@ -18,12 +18,13 @@ from clearhead.hub.families import Family
 from clearhead.hub.folder import LoadedModel
 from clearhead.hub.image_features import ImageFeatures
 from clearhead.hub.sentence import SentenceConfig
+from clearhead.layers.vector_losses import LossConfig
 from clearhead.metrics.evaluation import Evaluation
 from clearhead.models import ModelConfig
 from clearhead.models.heads import HeadKind
-from clearhead.tasks.vector_losses import LossConfig
 from clearhead.text import Tokenizer
 from clearhead.vision import AugmentConfig, ImageProcessor, PatchConfig
+from clearhead.vision.image_codec import ImageCodec
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +85,7 @@ class TaskConfig:
     image_features: ImageFeatures | None = None  # a frozen network that reads images before the model
     patches: PatchConfig | None = None  # how a new model divides images, or their features
     image_tokens: int = 0  # of an image, for the size of batches
+    image_codec: ImageCodec | None = None  # of draw: images as codes
     augment: AugmentConfig = field(default_factory=AugmentConfig)  # of training images
 
 
@@ -115,14 +117,7 @@ class SaveFormat:
 
 
 class TaskData(Protocol):
-    """From rows of text to batches."""
-
-    @property
-    def tokenizer(self) -> Tokenizer | None:
-        """None: the task reads images."""
-        ...
-
-    def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]: ...
+    """From examples to batches."""
 
     def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
         """Return the number of tokens read for each example."""
@@ -137,8 +132,18 @@ class TaskData(Protocol):
         ...
 
 
+class Trainable(TaskData, Protocol):
+    """What the training loop needs: examples and their loss."""
+
+    spec: ClassVar[TaskSpec]
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Return the loss summed over the targets of the batch."""
+        ...
+
+
 class TaskModel(Protocol):
-    """The model of a task and its loss."""
+    """The model of a task."""
 
     @property
     def head(self) -> tuple[HeadKind, tuple[str, ...]]:
@@ -147,10 +152,6 @@ class TaskModel(Protocol):
 
     def config(self, settings: Mapping[str, Any]) -> ModelConfig:
         """Return the configuration for the `model` section of a recipe."""
-        ...
-
-    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Return the loss summed over the targets of the batch."""
         ...
 
     def save_format(self, config: ModelConfig) -> SaveFormat:
@@ -162,10 +163,15 @@ class TaskModel(Protocol):
         ...
 
 
-class Task(TaskData, TaskModel, Protocol):
+class Task(Trainable, TaskModel, Protocol):
     """What a recipe trains."""
 
-    spec: ClassVar[TaskSpec]
+    @property
+    def tokenizer(self) -> Tokenizer | None:
+        """None: the task reads images."""
+        ...
+
+    def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]: ...
 
     @classmethod
     def collect_labels(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:

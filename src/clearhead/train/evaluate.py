@@ -10,7 +10,7 @@ from clearhead.data import Columns, Rows, TokenBudgetBatches, split_batch
 from clearhead.hub.folder import LoadedModel
 from clearhead.models.precision import autocast
 from clearhead.tasks import Task
-from clearhead.tasks.task import MeasuresBatch, WholeBatchLoss
+from clearhead.tasks.task import MeasuresBatch, Trainable, WholeBatchLoss
 from clearhead.train.distributed import Distributed
 from clearhead.train.loop import make_batches
 from clearhead.train.recipe import TrainConfig
@@ -18,7 +18,7 @@ from clearhead.train.recipe import TrainConfig
 
 @torch.no_grad()
 def evaluate(
-    model: nn.Module, task: Task, columns: Columns, settings: TrainConfig, distributed: Distributed | None = None
+    model: nn.Module, task: Trainable, columns: Columns, settings: TrainConfig, distributed: Distributed | None = None
 ) -> dict[str, float]:
     """Return the loss per token or example without label smoothing, its perplexity, and the batch metrics of the task.
 

@@ -17,8 +17,7 @@ from torch import Tensor, nn
 from clearhead.data import Columns, DistinctBatches, FixedSizeBatches, Integers, TokenBudgetBatches, split_batch
 from clearhead.data.shards import block_size_of
 from clearhead.models.precision import autocast
-from clearhead.tasks import Task
-from clearhead.tasks.task import Batch, WholeBatchLoss
+from clearhead.tasks.task import Batch, Trainable, WholeBatchLoss
 from clearhead.train.checkpoint import Checkpoints, Progress
 from clearhead.train.distributed import Distributed
 from clearhead.train.malloc import TRIM_EVERY_STEPS, retain_freed, trim
@@ -42,7 +41,7 @@ class NotFinite(ValueError):
 class TrainingJob:
     """The input of the training loop: model, data, settings and folder."""
 
-    task: Task
+    task: Trainable
     model: nn.Module
     columns: Columns
     settings: TrainConfig
@@ -54,7 +53,7 @@ class TrainingJob:
 
 
 def make_batches(
-    task: Task, columns: Columns, settings: TrainConfig, seed: int = 0
+    task: Trainable, columns: Columns, settings: TrainConfig, seed: int = 0
 ) -> TokenBudgetBatches | FixedSizeBatches | DistinctBatches:
     """Group examples into batches by the recipe; the blocks of shards, which are equal in size, by their number.
 

@@ -9,9 +9,9 @@ import yaml
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
 from clearhead.files import write_atomic
+from clearhead.layers.vector_losses import LossConfig
 from clearhead.tasks import TASKS, Task, did_you_mean
 from clearhead.tasks.registry import find_task
-from clearhead.tasks.vector_losses import LossConfig
 from clearhead.vision import AugmentConfig
 
 Part = dict[str, str | list[str]]
@@ -147,6 +147,20 @@ class TrainConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CodecConfig:
+    """Of the task `draw`: the codec that turns images into codes, trained on the training images before the model."""
+
+    num_codes: int = 512
+    width: int = 96
+    epochs: float = 30
+    batch_examples: int = 64
+    lr: float = 1e-3
+
+    def __post_init__(self) -> None:
+        _at_least(self, num_codes=2, width=16, epochs=0.0, batch_examples=1, lr=0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
 class EmbeddingConfig:
     """Of the task `embed`: how a text becomes a vector. What is not given is the base model's, else the default."""
 
@@ -167,6 +181,7 @@ class Recipe:
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     loss: LossConfig = field(default_factory=LossConfig)
     embedding: EmbeddingConfig = field(default_factory=EmbeddingConfig)
+    image_codec: CodecConfig = field(default_factory=CodecConfig)
     seed: int = 1
 
     def __post_init__(self) -> None:
@@ -182,6 +197,8 @@ class Recipe:
             raise ValueError(f"loss is set, but it is of the tasks embed and rerank, not of {self.task}: remove it")
         if task.spec.name != "embed" and self.embedding != EmbeddingConfig():
             raise ValueError(f"embedding is set, but it is of the task embed, not of {self.task}: remove it")
+        if task.spec.name != "draw" and self.image_codec != CodecConfig():
+            raise ValueError(f"image_codec is set, but it is of the task draw, not of {self.task}: remove it")
         if self.train.doubly_stochastic and task.spec.name != "caption":
             raise ValueError(f"train.doubly_stochastic is set, but it is of the task caption, not of {self.task}")
         if not self.reads_images and (self.data.image_size is not None or self.data.augment != AugmentConfig()):
@@ -328,7 +345,7 @@ def _at_least(settings: object, **minimums: float) -> None:
 
 _SECTIONS = (
     DataConfig, TokenizerConfig, OptimizerConfig, ScheduleConfig, TrainConfig, LossConfig, EmbeddingConfig,
-    AugmentConfig,
+    CodecConfig, AugmentConfig,
 )  # fmt: skip
 for _kind in (*_SECTIONS, Recipe):
     with_config(ConfigDict(extra="forbid", allow_inf_nan=False))(_kind)

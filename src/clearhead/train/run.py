@@ -17,6 +17,7 @@ from clearhead.tasks.model_presets import patch_config
 from clearhead.text import Tokenizer
 from clearhead.train.checkpoint import Progress
 from clearhead.train.distributed import Distributed
+from clearhead.train.image_codec_run import load_image_codec
 from clearhead.train.init_model import Pretrained, skeleton
 from clearhead.train.loop import epochs_to_steps, fit, make_batches
 from clearhead.train.recipe import EmbeddingConfig, Recipe, columns_of_part
@@ -39,7 +40,10 @@ def prepare(recipe: Recipe, base: Path, folder: Path, log: Log = lambda message:
     tokenizer = load_tokenizer(recipe, base, folder, base_model, log)
     labels = load_labels(recipe, parts, folder)
     tokenizer = cast(Tokenizer, tokenizer)  # None where images are read, whose task has no use for it
-    task = recipe.task_class.from_recipe(tokenizer, _task_config(recipe, base_model), labels)
+    settings = _task_config(recipe, base_model)
+    if recipe.task == "draw":
+        settings = replace(settings, image_codec=load_image_codec(recipe, parts, folder, log))
+    task = recipe.task_class.from_recipe(tokenizer, settings, labels)
     untrained = skeleton(task, recipe, base_model)
     if recipe.data.test is not None:
         read_part(recipe.data.test, base)  # a missing file is reported now, not after training
@@ -89,7 +93,7 @@ def _task_config(recipe: Recipe, base_model: Pretrained | None) -> TaskConfig:
         segments=base_model is None or base_model.has_segments,
         loss=recipe.loss,
         embedding=_sentence_config(recipe.embedding, base_model),
-        **(_image_settings(recipe, base_model) if recipe.reads_images else {}),
+        **(_image_settings(recipe, base_model) if recipe.reads_images and recipe.task != "draw" else {}),
     )
 
 

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clearhead.tasks.vector_losses import LossConfig, VectorBatch, vector_loss
+from clearhead.layers.vector_losses import LossConfig, VectorBatch, vector_loss
 
 
 def random_batch(counts: list[int], width: int = 6, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
