@@ -9,6 +9,7 @@ import openai
 import pytest
 
 from clearhead.pipeline import load
+from tests.serve.models import NAMES
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +25,7 @@ def lm(folders):
 
 def test_models(api):
     names = [one.id for one in api.models.list().data]
-    assert names[-1] == "lm" and api.models.retrieve("lm").id == "lm"
+    assert names == list(NAMES) and api.models.retrieve("lm").id == "lm"
     with pytest.raises(openai.NotFoundError, match="no model is named 'gpt-9'"):
         api.models.retrieve("gpt-9")
 

@@ -4,7 +4,7 @@ import json
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -19,14 +19,18 @@ def index(
     ],
     out: Annotated[str, typer.Option(help="Folder, s3:// or postgresql:// address. An existing index is updated.")],
     model: Annotated[
-        str, typer.Option(help="Embedding model: a folder or a name on the hub. `none` indexes words alone.")
-    ] = "none",
+        str | None, typer.Option(help="Embedding model: a folder or a name on the hub. Default: none, words alone.")
+    ] = None,
     reader: Annotated[
         str | None, typer.Option(help="Model of the task answer that `clearhead ask` uses with this index.")
     ] = None,
-    max_words: Annotated[int, typer.Option(min=8, help="Words of a passage, at most.")] = 120,
-    overlap: Annotated[int, typer.Option(min=0, help="Sentences that a passage repeats of the one before it.")] = 1,
-    language: Annotated[str, typer.Option(help="Language of the documents: sentence ends and word stems.")] = "en",
+    max_words: Annotated[int | None, typer.Option(min=8, help="Words of a passage, at most. Default: 120.")] = None,
+    overlap: Annotated[
+        int | None, typer.Option(min=0, help="Sentences that a passage repeats of the one before it. Default: 1.")
+    ] = None,
+    language: Annotated[
+        str | None, typer.Option(help="Language of the documents: sentence ends and word stems. Default: en.")
+    ] = None,
     on: Annotated[Literal["local", "slurm", "ray"], typer.Option(help="Where workers run.")] = "local",
     workers: Annotated[int, typer.Option(min=1, help="Workers that read and embed documents.")] = 1,
     as_json: JsonOption = False,
@@ -44,13 +48,27 @@ def index(
     from clearhead.search.index import is_index
 
     skipped, begin = ReadReport(), time.perf_counter()
+    cut = {"max_words": max_words, "overlap": overlap, "language": language}
+    cut = {name: value for name, value in cut.items() if value is not None}
     if is_index(out):
-        made = Index.open(out)
+        made = Index.open(out, model=None if model == "none" else model)
+        stored: dict[str, Any] = {**asdict(made.config.passages), "reader": made.config.reader}
+        given: dict[str, Any] = {**cut, **({} if reader is None else {"reader": reader})}
+        if (model == "none") if made.has_vectors else model not in (None, "none"):
+            stored["model"], given["model"] = made.config.model if made.has_vectors else "none", model
+        for name, value in given.items():
+            if value != stored[name]:
+                raise ValueError(
+                    f"{out} was made with {stored[name]!r} as --{name.replace('_', '-')}, which cannot change: "
+                    "leave it out, or make a new index"
+                )
     else:
-        passages = PassageConfig(max_words=max_words, overlap=overlap, language=language)
-        made = Index.create(
-            out, IndexConfig(model=None if model == "none" else model, reader=reader, passages=passages)
+        config = IndexConfig(
+            model=None if model == "none" else model,
+            reader=reader,
+            passages=PassageConfig(**cut),  # type: ignore[arg-type]
         )
+        made = Index.create(out, config)
 
     def show(so_far: UpdateReport) -> None:
         rate = so_far.passages / max(time.perf_counter() - begin, 1e-9)
