@@ -35,6 +35,11 @@ class Ragged:
         values = np.asarray(list(numbers), dtype=np.float32)
         return Ragged(values, np.arange(len(values) + 1, dtype=np.int64))
 
+    @staticmethod
+    def from_rows(rows: npt.NDArray[Any]) -> Ragged:
+        """Rows of one length, (n, length), as examples: the inverse of `stack`."""
+        return Ragged(rows.reshape(-1), np.arange(len(rows) + 1, dtype=np.int64) * rows.shape[1])
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 

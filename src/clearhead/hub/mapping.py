@@ -51,6 +51,16 @@ class DerivedKey:
     to: Callable[[Any, Raw], dict[str, Any]] = lambda value, raw: {}
 
 
+def in_section(section: str, key: ConfigKey | DerivedKey, written: Mapping[str, Any] | None = None) -> DerivedKey:
+    """Returns a key that is read from and written to a section of the config; `written` is always in that section."""
+
+    def to(value: Any, raw: Raw) -> dict[str, Any]:
+        inner = {**(written or {}), **raw.get(section, {})}
+        return {section: {**inner, **key.to(value, inner)}}
+
+    return DerivedKey(lambda raw: key.of(raw.get(section, {})), to)
+
+
 @dataclass(frozen=True)
 class TensorMap:
     """Parameters stored as one Hugging Face tensor: concatenated along the outputs, transposed, a row, or squeezed."""

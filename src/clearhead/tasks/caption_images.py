@@ -113,9 +113,7 @@ class CaptionImages(Translate):
         flat = np.concatenate(images) if images else np.zeros((0, 1), dtype=np.uint8)
         kept = np.array([bool(ids) for ids in captions], dtype=bool)
         flat = flat if kept.all() else flat[kept]
-        offsets = np.arange(len(flat) + 1, dtype=np.int64) * flat.shape[1]
-        columns = {"image": Ragged(flat.reshape(-1), offsets), "caption": Ragged.from_lists(filter(None, captions))}
-        return columns, skipped
+        return {"image": Ragged.from_rows(flat), "caption": Ragged.from_lists(filter(None, captions))}, skipped
 
     def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
         return columns["caption"].lengths(examples) + self.patches.num_tokens

@@ -70,8 +70,7 @@ class ClassifyImages(Classify):
 
     def read(self, texts: Sequence[Sequence[Any]]) -> InMemoryColumns:
         flat = torch.stack([resize_image(image, self.processor) for image in texts[0]]).flatten(1).numpy()
-        offsets = np.arange(len(flat) + 1, dtype=np.int64) * flat.shape[1]
-        return {"ids": Ragged(flat.reshape(-1), offsets)}
+        return {"ids": Ragged.from_rows(flat)}
 
     def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
         count = len(columns["ids"] if examples is None else examples)

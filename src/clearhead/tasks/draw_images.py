@@ -17,7 +17,7 @@ from clearhead.hub.families import FAMILIES
 from clearhead.hub.folder import LoadedModel
 from clearhead.hub.image_codec_file import codec_file, find_codec
 from clearhead.models import ModelConfig
-from clearhead.tasks.image_inputs import processor_file, read_image_processor, resize_image
+from clearhead.tasks.image_inputs import processor_file, resize_image
 from clearhead.tasks.model_presets import encoder_decoder, is_recurrent
 from clearhead.tasks.task import Batch, SaveFormat, Skipped, TaskConfig, TaskSpec
 from clearhead.tasks.translate import Translate
@@ -79,7 +79,6 @@ class DrawImages(Translate):
         codec = find_codec(loaded.extra_files)
         if codec is None:
             raise ValueError(f"{loaded.architecture} does not draw: train a model of the task draw")
-        read_image_processor(loaded.extra_files)
         return cls(loaded.require_tokenizer, 128, 0.0, codec)
 
     def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:

@@ -39,7 +39,7 @@ class CodeImages:
             except UnreadableImage:
                 continue
         flat = np.stack(pixels) if pixels else np.zeros((0, 3 * self.config.image_size**2), dtype=np.uint8)
-        return {"image": Ragged(flat.reshape(-1), np.arange(len(flat) + 1, dtype=np.int64) * flat.shape[1])}
+        return {"image": Ragged.from_rows(flat)}
 
     def lengths(self, columns: Columns, examples: Integers | None = None) -> Integers:
         return np.full(len(columns["image"] if examples is None else examples), self.config.grid**2, dtype=np.int64)

@@ -5,7 +5,16 @@ from typing import Any
 
 from clearhead.hub.families.gpt2 import GPT2
 from clearhead.hub.families.vit import VIT
-from clearhead.hub.mapping import ConfigKey, DerivedKey, Family, HeadMapping, Raw, joined, transposed
+from clearhead.hub.mapping import (
+    ConfigKey,
+    DerivedKey,
+    Family,
+    HeadMapping,
+    Raw,
+    in_section,
+    joined,
+    transposed,
+)
 
 PARTS = {"encoder": VIT, "decoder": GPT2}
 WRITTEN: dict[str, dict[str, Any]] = {  # in the section of each part
@@ -24,6 +33,7 @@ CROSS = {
 
 def _section(part: str, key: ConfigKey | DerivedKey) -> DerivedKey:
     """Returns a key of a part's family, read from and written to the part's section of config.json."""
+    inner = in_section(part, key, WRITTEN[part])
 
     def of(raw: Raw) -> Any:
         section: Mapping[str, Any] = raw.get(part, {})
@@ -34,13 +44,9 @@ def _section(part: str, key: ConfigKey | DerivedKey) -> DerivedKey:
         for name, allowed in PARTS[part].required_values.items():
             if name != "add_cross_attention" and section.get(name) is not None and section[name] not in allowed:
                 raise ValueError(f"config.json sets {part}.{name} to {section[name]!r}, which is not supported")
-        return key.of(section)
+        return inner.of(raw)
 
-    def to(value: Any, raw: Raw) -> dict[str, Any]:
-        section = {**WRITTEN[part], **raw.get(part, {})}
-        return {part: {**section, **key.to(value, section)}}
-
-    return DerivedKey(of, to)
+    return DerivedKey(of, inner.to)
 
 
 VISION_ENCODER_DECODER = Family(
