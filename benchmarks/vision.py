@@ -1,6 +1,6 @@
 """Images: inference beside `transformers`' ViT, ragged beside padded batches, training beside a plain PyTorch loop.
 
-    python -m benchmarks.vision [--full] [--plain-minutes N]
+    python -m benchmarks.vision [--full] [--plain-steps N]
 
 - `vs_hf_vit`: a ViT (width 192, 12 layers, 3 heads, 224 x 224 pixels), images per second divided by `transformers`'.
 - `ragged_vs_padded`: images of many sizes as one ragged batch, divided by `transformers` on images that are padded to
@@ -8,8 +8,9 @@
 - `train_vs_plain`: the training step of `recipes/cifar10.yaml` through the loop's own `step` (collate, augmentation,
   forward, loss, backward, clipping, AdamW), divided by the same architecture written with `torch.nn` alone.
 
-The last line is a JSON object. `--plain-minutes` trains the plain model on CIFAR-10 for this time instead, with the
-recipe's augmentation and schedule, and prints its test accuracy: what the recipe is compared with.
+The last line is a JSON object. `--plain-steps` trains the plain model on CIFAR-10 for so many steps instead, with the
+recipe's augmentation and schedule, and prints its test accuracy and the time of its steps: what the recipe is
+compared with.
 """
 
 from __future__ import annotations
@@ -184,8 +185,8 @@ def training(rounds: int, steps: int) -> dict[str, float]:
     return {"train_vs_plain": (best["plain"] / 128) / (best["ours"] / size)}
 
 
-def train_plain(minutes: float) -> dict[str, Any]:
-    """Train the plain model on CIFAR-10 for so many minutes: a cosine over the time, batches of 128."""
+def train_plain(steps: int) -> dict[str, Any]:
+    """Train the plain model on CIFAR-10: the recipe's warmup and cosine, batches of 128."""
     from clearhead.vision import read_image
 
     data: dict[str, tuple[Tensor, Tensor]] = {}
@@ -198,21 +199,26 @@ def train_plain(minutes: float) -> dict[str, Any]:
     torch.manual_seed(1)
     model = PlainCct()
     optimizer = plain_optimizer(model)
+    warmup = torch.optim.lr_scheduler.LinearLR(optimizer, 1 / 400, 1.0, 400)
+    cosine = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps - 400)
+    schedule = torch.optim.lr_scheduler.SequentialLR(optimizer, [warmup, cosine], [400])
     pixels, labels = data["train"]
-    begin, steps, order = time.perf_counter(), 0, torch.randperm(len(pixels))
+    per_epoch = len(pixels) // 128
+    order = torch.randperm(len(pixels))
     curve: list[tuple[int, float]] = []
-    while (share := (time.perf_counter() - begin) / (60 * minutes)) < 1:
-        rate = 1e-3 * min(1.0, (steps + 1) / 400) * 0.5 * (1 + math.cos(math.pi * share))
-        for group in optimizer.param_groups:
-            group["lr"] = rate
-        lo = steps * 128 % (len(order) - 127)
-        chosen = order[lo : lo + 128]
+    seconds, begin = 0.0, time.perf_counter()
+    for number in range(steps):
+        at = number % per_epoch
+        chosen = order[128 * at : 128 * (at + 1)]
         plain_step(model, optimizer, pixels[chosen], labels[chosen])
-        steps += 1
-        if steps % 390 == 0:
+        schedule.step()
+        if at == per_epoch - 1:
+            seconds += time.perf_counter() - begin  # without the evaluations
             order = torch.randperm(len(pixels))
-            curve.append((steps, accuracy(model, *data["test"])))
-            print(f"step {steps:,}: {curve[-1][1]:.2f} %, {share:.0%} of the time", flush=True)
+            curve.append((number + 1, accuracy(model, *data["test"])))
+            print(f"step {number + 1:,}: {curve[-1][1]:.2f} %", flush=True)
+            begin = time.perf_counter()
+    minutes = (seconds + time.perf_counter() - begin) / 60
     return {"plain_accuracy": accuracy(model, *data["test"]), "steps": steps, "minutes": minutes, "curve": curve}
 
 
@@ -225,13 +231,13 @@ def accuracy(model: nn.Module, pixels: Tensor, labels: Tensor) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true", help="more rounds")
-    parser.add_argument("--plain-minutes", type=float, help="train the plain model on CIFAR-10 for so long instead")
+    parser.add_argument("--plain-steps", type=int, help="train the plain model on CIFAR-10 for so many steps instead")
     given = parser.parse_args()
     keep_memory()
-    torch.set_num_threads(2)
-    if given.plain_minutes:
-        print(json.dumps(train_plain(given.plain_minutes)))
+    if given.plain_steps:
+        print(json.dumps(train_plain(given.plain_steps)))
         return
+    torch.set_num_threads(2)
     result = {**inference(8 if given.full else 3, 16), **training(8 if given.full else 3, 6)}
     print(json.dumps({name: round(value, 3) for name, value in result.items()}))
 

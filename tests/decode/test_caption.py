@@ -1,4 +1,4 @@
-"""Captions by ViT and GPT-2: token for token those of transformers, greedy and by beam search."""
+"""Captions by ViT and GPT-2, text in images by TrOCR: token for token those of transformers, greedy and by beam search."""
 
 import numpy as np
 import pytest
@@ -12,13 +12,16 @@ transformers = pytest.importorskip("transformers")
 Image = pytest.importorskip("PIL.Image")
 
 VIT = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48, "image_size": 16,
-       "patch_size": 4, "model_type": "vit"}  # fmt: skip
+       "patch_size": 4}  # fmt: skip
 GPT2 = {"n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": 30, "n_positions": 24, "model_type": "gpt2",
         "add_cross_attention": True, "is_decoder": True, "bos_token_id": 0, "eos_token_id": 1}  # fmt: skip
+TROCR = {"d_model": 32, "decoder_layers": 2, "decoder_attention_heads": 4, "decoder_ffn_dim": 48, "vocab_size": 30,
+         "max_position_embeddings": 24, "model_type": "trocr", "cross_attention_hidden_size": 24, "bos_token_id": 0,
+         "eos_token_id": 1}  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def both(tmp_path_factory):
+@pytest.fixture(scope="module", params=[("vit", GPT2), ("deit", TROCR)], ids=["gpt2", "trocr"])
+def both(request, tmp_path_factory):
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
     folder = tmp_path_factory.mktemp("captions")
@@ -30,13 +33,14 @@ def both(tmp_path_factory):
     )
     transformers.ViTImageProcessor(size={"height": 16, "width": 16}).save_pretrained(folder)
     torch.manual_seed(3)
+    encoder, decoder = {**VIT, "model_type": request.param[0]}, request.param[1]
     config = transformers.VisionEncoderDecoderConfig(
-        encoder=VIT, decoder=GPT2, decoder_start_token_id=0, eos_token_id=1, pad_token_id=1
+        encoder=encoder, decoder=decoder, decoder_start_token_id=0, eos_token_id=1, pad_token_id=1
     )
     model = transformers.VisionEncoderDecoderModel(config).eval()
     with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.2)
+        for name, parameter in model.named_parameters():
+            parameter.add_(torch.randn_like(parameter) * (0.8 if "encoder_attn" in name else 0.2))
     model.generation_config.update(decoder_start_token_id=0, eos_token_id=1, pad_token_id=1, bos_token_id=0)
     model.save_pretrained(folder)
     rng = np.random.default_rng(1)
@@ -67,7 +71,9 @@ def test_attention_of_words_to_the_image_is_captured(both):
     with model.look() as seen:
         (caption,) = model.caption(images[:1], max_len=6)
     cross = seen["decoder.1.cross"]
-    assert cross.shape(0) == (len(caption.nbest[0].ids), 17)
+    patches = model.loaded.config.patches
+    assert patches is not None and patches.num_tokens == (18 if patches.distillation_token else 17)
+    assert cross.shape(0) == (len(caption.nbest[0].ids), patches.num_tokens)
     assert isinstance(seen.image_scene(), ImageScene) and seen.image_scene().grid == (4, 4)
     assert [layer.name for layer in seen.image_scene().layers] == ["encoder.0", "encoder.1"]
 

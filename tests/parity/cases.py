@@ -65,6 +65,9 @@ DISTIL = {"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 48, "vocab_size"
 VIT = {**{k: v for k, v in SIZES.items() if k != "vocab_size"}, "image_size": 12, "patch_size": 4, "num_labels": 3}
 CAPTION = {"encoder": {**VIT, "model_type": "vit"},
            "decoder": {**GPT2, "model_type": "gpt2", "add_cross_attention": True, "is_decoder": True}}  # fmt: skip
+TROCR = {"d_model": 32, "decoder_layers": 3, "decoder_attention_heads": 4, "decoder_ffn_dim": 40, "vocab_size": 61,
+         "dropout": 0.0, "max_position_embeddings": 24, "model_type": "trocr", "is_decoder": True}  # fmt: skip
+DEIT = {**VIT, "model_type": "deit", "hidden_size": 24}
 CLIP_TEXT = {**SIZES, "max_position_embeddings": 24, "projection_dim": 20, "eos_token_id": 60, "pad_token_id": 0}
 ALBERT = {**BERT, "embedding_size": 16, "classifier_dropout_prob": 0.0}
 HEADS = ("MaskedLM", "SequenceClassification", "TokenClassification", "QuestionAnswering")
@@ -123,5 +126,11 @@ CASES = [
     Case("VisionEncoderDecoderModel", "VisionEncoderDecoderConfig", CAPTION),
     Case("VisionEncoderDecoderModel", "VisionEncoderDecoderConfig", {**CAPTION, "encoder": {**CAPTION["encoder"],
          "hidden_size": 24}}, "projected"),
+    Case("VisionEncoderDecoderModel", "VisionEncoderDecoderConfig", {**CAPTION, "encoder": DEIT}, "deit"),
+    Case("VisionEncoderDecoderModel", "VisionEncoderDecoderConfig", {"encoder": DEIT, "decoder": {**TROCR,
+         "cross_attention_hidden_size": 24, "scale_embedding": True}}, "trocr-deit"),
+    Case("VisionEncoderDecoderModel", "VisionEncoderDecoderConfig", {"encoder": CAPTION["encoder"], "decoder": {**TROCR,
+         "use_learned_position_embeddings": False, "layernorm_embedding": False, "activation_function": "relu",
+         "tie_word_embeddings": False}}, "trocr"),
     *_many("Dinov2Config", {**VIT, "mlp_ratio": 2}, "Dinov2Model", "Dinov2ForImageClassification"),
 ]  # fmt: skip

@@ -60,12 +60,12 @@ def main() -> None:
             theirs = case.make(Path(a))
             opened = open_folder(a)
             found = eval_error(case, theirs, opened), gradient_error(case, theirs, opened, Path(b))[1]
-        before = worst.get(opened.family.model_type, (0.0, 0.0))
-        worst[opened.family.model_type] = max(before[0], found[0]), max(before[1], found[1])
+        before = worst.get(opened.family.title, (0.0, 0.0))
+        worst[opened.family.title] = max(before[0], found[0]), max(before[1], found[1])
     text = TOP.format(version=transformers.__version__)
-    for name, family in FAMILIES.items():
-        logits, gradients = worst[name]
-        text += f"| {family.title} | `{name}` | {heads(family)} | {logits:.0e} | {gradients:.0e} |\n"
+    for family in FAMILIES.values():
+        logits, gradients = worst[family.title]
+        text += f"| {family.title} | `{family.model_type}` | {heads(family)} | {logits:.0e} | {gradients:.0e} |\n"
     text += BOTTOM + "".join(f"| {family.title} | {classes(family)} |\n" for family in FAMILIES.values())
     PAGE.write_text(text, encoding="utf-8")
 

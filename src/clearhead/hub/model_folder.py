@@ -11,7 +11,7 @@ from typing import Any
 
 from clearhead.files import read_config, safe_join, verify_if_marked, weight_headers
 from clearhead.files.tensors import TensorInfo
-from clearhead.hub.families import FAMILIES, OWN, Family
+from clearhead.hub.families import FAMILIES, OWN, Family, family_key
 from clearhead.hub.mapping import Raw
 from clearhead.hub.resolve import resolve_model
 from clearhead.text import Tokenizer
@@ -46,11 +46,11 @@ class ModelFolder:
 
 def family_of(raw: Raw, folder: Path) -> Family:
     """Returns the family of a config; ValueError lists the supported ones."""
-    kind = raw.get("model_type")
+    kind = family_key(raw)
     known = FAMILIES | OWN
-    if isinstance(kind, str) and kind in TOWERS:
+    if kind in TOWERS:
         raise ValueError(f"{folder} has two models, for images and for texts: open it with clearhead.load_image_text")
-    if not isinstance(kind, str) or kind not in known:
+    if kind not in known:
         raise ValueError(
             f"{folder} has model_type {kind!r}, which is not supported; supported are: "
             f"{', '.join(known)}. `clearhead.look` works on a live transformers model of nearly any type"

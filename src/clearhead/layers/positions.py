@@ -37,16 +37,20 @@ def _check(layout: Layout, max_len: int, kind: str) -> None:
 class SinusoidalPositions(nn.Module):
     """Sinusoidal positions: sines and cosines of decreasing frequency (Vaswani et al. 2017, section 3.5).
 
-    `interleaved` alternates sines and cosines, as in the paper; otherwise all sines come first (Marian).
+    `interleaved` alternates sines and cosines, as in the paper; otherwise all sines come first (Marian). The
+    first position has the number `offset`.
     """
 
     table: Tensor
 
-    def __init__(self, max_len: int, width: int, *, interleaved: bool = True, base: float = 10_000.0) -> None:
+    def __init__(
+        self, max_len: int, width: int, *, interleaved: bool = True, base: float = 10_000.0, offset: int = 0
+    ) -> None:
         super().__init__()
         if max_len * width > _MAX_TABLE_ENTRIES:
             raise ValueError(f"a table of {max_len} sinusoidal positions of width {width} is too large: lower max_len")
-        angles = torch.arange(max_len, dtype=torch.float64, device="cpu").unsqueeze(1) * _frequencies(width, base)
+        positions = torch.arange(offset, offset + max_len, dtype=torch.float64, device="cpu")
+        angles = positions.unsqueeze(1) * _frequencies(width, base)
         pairs = torch.stack([angles.sin(), angles.cos()], dim=-1)  # (max_len, width / 2, 2)
         table = pairs.flatten(1) if interleaved else pairs.transpose(1, 2).flatten(1)
         self.register_buffer("table", table.float(), persistent=False)

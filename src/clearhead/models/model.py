@@ -165,8 +165,9 @@ def _memory_projection(config: ModelConfig) -> nn.Linear | None:
     stacks = config.encoder, config.decoder
     if not all(isinstance(stack, TransformerConfig) for stack in stacks):
         return None
-    encoder, decoder = (stack.width for stack in stacks if stack is not None)
-    return None if encoder == decoder else nn.Linear(encoder, decoder)
+    encoder, decoder = (stack for stack in stacks if isinstance(stack, TransformerConfig))
+    projected = encoder.width != decoder.width and decoder.context_width is None
+    return nn.Linear(encoder.width, decoder.width) if projected else None
 
 
 def _build_generator(model: Model, config: ModelConfig) -> Model:

@@ -38,7 +38,7 @@ from clearhead.layers import (
 from clearhead.models.row_padding import pad_tokens
 from clearhead.vision import PatchConfig, Patches
 
-Positions = Literal["sinusoidal", "sinusoidal_concat", "learned", "rotary", "alibi", "t5", "none"]
+Positions = Literal["sinusoidal", "sinusoidal_concat", "sinusoidal_fairseq", "learned", "rotary", "alibi", "t5", "none"]
 
 
 class SlidingWindow(nn.Module):
@@ -136,6 +136,7 @@ class TransformerConfig:
     max_len: int = 512
     num_kv_heads: int | None = None  # None: num_heads
     head_dim: int | None = None  # None: width / num_heads
+    context_width: int | None = None  # of the encoder output that cross-attention reads; None: width
     num_groups: int | None = None  # layers of a group share weights (ALBERT); None: no sharing
 
     patches: PatchConfig | None = None  # tokens are image patches
@@ -268,6 +269,9 @@ def _embedding(c: TransformerConfig) -> Embedding:
     tables: dict[str, Callable[[], nn.Module]] = {
         "sinusoidal": lambda: SinusoidalPositions(c.max_len, width),
         "sinusoidal_concat": lambda: SinusoidalPositions(c.max_len, width, interleaved=False),
+        "sinusoidal_fairseq": lambda: SinusoidalPositions(
+            c.max_len, width, interleaved=False, base=10_000 ** (width / (width - 2)), offset=c.position_offset
+        ),
         "learned": lambda: LearnedPositions(c.max_len, width, offset=c.position_offset),
     }
     tokens = nn.Embedding(c.vocab_size, width)
@@ -317,6 +321,7 @@ def _block(c: TransformerConfig, cross: bool, first: bool) -> Block:
             c.num_heads,
             num_kv_heads=c.num_kv_heads,
             head_dim=c.head_dim,
+            context_width=c.context_width if kind == "cross" else None,
             bias=c.bias if c.attention_bias is None else c.attention_bias,
             output_bias=c.output_bias,
             norms=(_norm(c, head_dim), _norm(c, head_dim)) if c.qk_norm else None,

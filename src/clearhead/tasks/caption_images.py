@@ -181,7 +181,7 @@ class CaptionImages(Translate):
         files = processor_file(self.processor) | ({} if self.features is None else features_file(self.features))
         if isinstance(config.stack, RecurrentConfig):
             return SaveFormat(OWN["clearhead-captioner"], "CaptionerForConditionalGeneration", generation, files)
-        return SaveFormat(FAMILIES["vision-encoder-decoder"], "VisionEncoderDecoderModel", generation, files)
+        return SaveFormat(FAMILIES["vision-encoder-decoder/vit/gpt2"], "VisionEncoderDecoderModel", generation, files)
 
     def _stored(self, resized: Sequence[Tensor]) -> np.ndarray:
         """Return what is kept of resized images, a row for each: pixels of uint8, or features of float16."""

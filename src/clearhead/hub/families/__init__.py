@@ -18,19 +18,28 @@ from clearhead.hub.families.recurrent import RECURRENT
 from clearhead.hub.families.roberta import ROBERTA, XLM_ROBERTA
 from clearhead.hub.families.siglip import SIGLIP_VISION
 from clearhead.hub.families.t5 import T5
-from clearhead.hub.families.vision_encoder_decoder import VISION_ENCODER_DECODER
+from clearhead.hub.families.vision_encoder_decoder import MODEL_TYPE, VISION_ENCODER_DECODERS
 from clearhead.hub.families.vit import VIT
-from clearhead.hub.mapping import Family
+from clearhead.hub.mapping import Family, Raw
 
 FAMILIES: dict[str, Family] = {
     family.model_type: family
     for family in (
         BERT, ROBERTA, XLM_ROBERTA, ALBERT, ELECTRA, DISTILBERT, MODERNBERT,
         GPT2, LLAMA, MISTRAL, QWEN2, QWEN3, MARIAN, BART, T5, VIT, DEIT, DINOV2,
-        CLIP_VISION, CLIP_TEXT, SIGLIP_VISION, VISION_ENCODER_DECODER,
+        CLIP_VISION, CLIP_TEXT, SIGLIP_VISION,
     )
-}  # fmt: skip
+} | VISION_ENCODER_DECODERS  # fmt: skip
 
 OWN: dict[str, Family] = {family.model_type: family for family in (RECURRENT, CCT, CAPTIONER)}
 
-__all__ = ["FAMILIES", "OWN", "Family"]
+
+def family_key(raw: Raw) -> str:
+    """Return the key of a config's family: its `model_type`, followed by those of its encoder and decoder if it has."""
+    kinds = [raw.get("model_type")]
+    if kinds == [MODEL_TYPE]:
+        kinds += [raw.get(part, {}).get("model_type") for part in ("encoder", "decoder")]
+    return "/".join(str(kind) for kind in kinds)
+
+
+__all__ = ["FAMILIES", "OWN", "Family", "family_key"]

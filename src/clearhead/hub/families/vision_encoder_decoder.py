@@ -1,9 +1,11 @@
-"""ViT and GPT-2 as encoder and decoder: captions (VisionEncoderDecoder)."""
+"""An encoder of images and a decoder of text: captions, text in images (VisionEncoderDecoder)."""
 
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from clearhead.hub.families.deit import DEIT
 from clearhead.hub.families.gpt2 import GPT2
+from clearhead.hub.families.trocr import TROCR
 from clearhead.hub.families.vit import VIT
 from clearhead.hub.mapping import (
     ConfigKey,
@@ -16,12 +18,8 @@ from clearhead.hub.mapping import (
     transposed,
 )
 
-PARTS = {"encoder": VIT, "decoder": GPT2}
-WRITTEN: dict[str, dict[str, Any]] = {  # in the section of each part
-    "encoder": {"model_type": VIT.model_type},
-    "decoder": {"model_type": GPT2.model_type, "is_decoder": True, "add_cross_attention": True},
-}
-CROSS = {
+MODEL_TYPE = "vision-encoder-decoder"
+GPT2_CROSS = {
     "h.{}.crossattention.q_attn": transposed("decoder.blocks.{}.cross.query"),
     "h.{}.crossattention.c_attn": joined(
         "decoder.blocks.{}.cross.key", "decoder.blocks.{}.cross.value", transposed=True
@@ -29,45 +27,65 @@ CROSS = {
     "h.{}.crossattention.c_proj": transposed("decoder.blocks.{}.cross.output"),
     "h.{}.ln_cross_attn": "decoder.blocks.{}.cross_norm",
 }
+ENCODERS = {"vit": VIT, "deit": DEIT}
+DECODERS = {
+    "gpt2": replace(
+        GPT2,
+        weights={**GPT2.weights, **GPT2_CROSS},
+        config={**GPT2.config, "context_width": ConfigKey("cross_attention_hidden_size")},
+        required_values={n: allowed for n, allowed in GPT2.required_values.items() if n != "add_cross_attention"},
+    ),
+    "trocr": TROCR,
+}
 
 
-def _section(part: str, key: ConfigKey | DerivedKey) -> DerivedKey:
+def _section(part: str, family: Family, key: ConfigKey | DerivedKey) -> DerivedKey:
     """Returns a key of a part's family, read from and written to the part's section of config.json."""
-    inner = in_section(part, key, WRITTEN[part])
+    written: dict[str, Any] = {"model_type": family.model_type}
+    if part == "decoder":
+        written |= {"is_decoder": True, "add_cross_attention": True}
+    inner = in_section(part, key, written)
 
     def of(raw: Raw) -> Any:
-        section: Mapping[str, Any] = raw.get(part, {})
-        if section.get("model_type", PARTS[part].model_type) != PARTS[part].model_type:
-            raise ValueError(
-                f"config.json has {section['model_type']!r} as {part}: supported is {PARTS[part].model_type!r}"
-            )
-        for name, allowed in PARTS[part].required_values.items():
-            if name != "add_cross_attention" and section.get(name) is not None and section[name] not in allowed:
+        section: Raw = raw.get(part, {})
+        for name, allowed in family.required_values.items():
+            if section.get(name) is not None and section[name] not in allowed:
                 raise ValueError(f"config.json sets {part}.{name} to {section[name]!r}, which is not supported")
         return inner.of(raw)
 
     return DerivedKey(of, inner.to)
 
 
-VISION_ENCODER_DECODER = Family(
-    model_type="vision-encoder-decoder",
-    title="ViT and GPT-2",
-    prefix="",
-    stacks=("encoder", "decoder"),
-    config={f"{part}.{n}": _section(part, key) for part, family in PARTS.items() for n, key in family.config.items()},
-    constants={f"{part}.{n}": value for part, family in PARTS.items() for n, value in family.constants.items()},
-    weights={
-        **{f"encoder.{name}": ours for name, ours in VIT.weights.items()},
-        **{f"decoder.transformer.{name}": ours for name, ours in {**GPT2.weights, **CROSS}.items()},
-        "enc_to_dec_proj": "memory_projection",
-    },
-    heads={
-        "VisionEncoderDecoderModel": HeadMapping(
-            "lm",
-            {"decoder.lm_head": "output"},
-            {"bias": False, "tied": DerivedKey(lambda c: bool(c.get("decoder", {}).get("tie_word_embeddings", True)))},
-        ),
-    },
-    model={"shared_embedding": DerivedKey(lambda c: False)},
-    ignored=(r"encoder\.pooler\..*", r".*attn\.(masked_)?bias"),
-)
+def _pair(encoder: Family, decoder: Family) -> Family:
+    """Returns the family of an encoder-decoder from the families of its parts."""
+    parts = {"encoder": encoder, "decoder": decoder}
+    lm = next(head for head in decoder.heads.values() if head.kind == "lm")
+    tied = in_section("decoder", ConfigKey("tie_word_embeddings", decoder.tied))
+    return Family(
+        model_type=MODEL_TYPE,
+        title=f"{encoder.title} and {decoder.title}",
+        prefix="",
+        stacks=("encoder", "decoder"),
+        config={f"{part}.{n}": _section(part, f, key) for part, f in parts.items() for n, key in f.config.items()},
+        constants={f"{part}.{n}": value for part, f in parts.items() for n, value in f.constants.items()},
+        weights={
+            **{f"encoder.{name}": ours for name, ours in encoder.weights.items()},
+            **{f"decoder.{decoder.prefix}.{name}": ours for name, ours in decoder.weights.items()},
+            "enc_to_dec_proj": "memory_projection",
+        },
+        heads={
+            "VisionEncoderDecoderModel": HeadMapping(
+                "lm", {f"decoder.{name}": ours for name, ours in lm.weights.items()}, {**lm.settings, "tied": tied}
+            ),
+        },
+        model={"shared_embedding": DerivedKey(lambda c: False)},
+        ignored=(r"encoder\.pooler\..*", *decoder.ignored),
+    )
+
+
+VISION_ENCODER_DECODERS = {
+    f"{MODEL_TYPE}/{a}/{b}": _pair(encoder, decoder)
+    for a, encoder in ENCODERS.items()
+    for b, decoder in DECODERS.items()
+}
+"""By the model types of the whole, the encoder and the decoder."""
