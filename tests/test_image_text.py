@@ -1,4 +1,4 @@
-"""CLIP's two models together, against transformers."""
+"""The two models of CLIP and of SigLIP together, against transformers."""
 
 import json
 
@@ -17,9 +17,18 @@ LABELS = ["old dog", "tree", "red house"]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
+    return make(tmp_path_factory.mktemp("clip"), siglip=False)
+
+
+@pytest.fixture(scope="module")
+def siglip(tmp_path_factory):
+    return make(tmp_path_factory.mktemp("siglip"), siglip=True)
+
+
+def make(path, *, siglip):
+    """A folder of a random model with images, and what transformers' model returns for them and the labels."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-    path = tmp_path_factory.mktemp("clip")
     letters = [chr(i) for i in range(97, 123)]
     vocab = {token: i for i, token in enumerate([*letters, *(f"{c}</w>" for c in letters), "<|start|>", "<|end|>"])}
     fast = Tokenizer(models.BPE(vocab=vocab, merges=[], end_of_word_suffix="</w>"))
@@ -31,14 +40,18 @@ def folder(tmp_path_factory):
         tokenizer_object=fast, bos_token="<|start|>", eos_token="<|end|>", pad_token="<|end|>"
     )
     tokenizer.save_pretrained(path)
-    processor = transformers.CLIPImageProcessor(size={"shortest_edge": 16}, crop_size={"height": 16, "width": 16})
+    if siglip:
+        processor = transformers.SiglipImageProcessor(size={"height": 16, "width": 16})
+    else:
+        processor = transformers.CLIPImageProcessor(size={"shortest_edge": 16}, crop_size={"height": 16, "width": 16})
     processor.save_pretrained(path)
     torch.manual_seed(0)
-    config = transformers.CLIPConfig(
-        text_config={**SIZES, "vocab_size": 54, "max_position_embeddings": 40, "eos_token_id": 53, "bos_token_id": 52},
-        vision_config={**SIZES, "image_size": 16, "patch_size": 4}, projection_dim=24,
-    )  # fmt: skip
-    model = transformers.CLIPModel(config).eval()
+    text = {**SIZES, "vocab_size": 54, "max_position_embeddings": 40, "eos_token_id": 53, "bos_token_id": 52}
+    sizes = {"text_config": text, "vision_config": {**SIZES, "image_size": 16, "patch_size": 4}}
+    if siglip:
+        model = transformers.SiglipModel(transformers.SiglipConfig(**sizes)).eval()
+    else:
+        model = transformers.CLIPModel(transformers.CLIPConfig(**sizes, projection_dim=24)).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.05)
@@ -47,7 +60,11 @@ def folder(tmp_path_factory):
     images = [Image.fromarray(rng.integers(0, 256, (h, w, 3), dtype="u1")) for h, w in ((20, 31), (16, 16), (40, 18))]
     for i, image in enumerate(images):
         image.save(path / f"{i}.png")
-    inputs = tokenizer([f"a photo of a {label}" for label in LABELS], padding=True, return_tensors="pt")
+    texts = [f"a photo of a {label}" for label in LABELS]
+    if siglip:
+        inputs = {"input_ids": tokenizer(texts, padding="max_length", max_length=40, return_tensors="pt")["input_ids"]}
+    else:
+        inputs = tokenizer(texts, padding=True, return_tensors="pt")
     with torch.no_grad():
         out = model(pixel_values=torch.as_tensor(np.stack(processor(images)["pixel_values"])), **inputs)
     return path, out
@@ -66,6 +83,18 @@ def test_vectors_and_labels_equal_those_of_transformers(folder):
         assert answer.answer == LABELS[int(row.argmax())]
     assert clip.classify(str(files[0]), LABELS).answer == clip.classify(files, LABELS)[0].answer
     assert clip.encode_images([]).shape == clip.encode_texts([]).shape == (0, 24)
+
+
+def test_siglip_fills_texts_and_scores_each_label_alone(siglip):
+    path, out = siglip
+    model = clearhead.load_image_text(path)
+    files = [path / f"{i}.png" for i in range(3)]
+    torch.testing.assert_close(model.encode_images(files), out.image_embeds, atol=1e-5, rtol=0)
+    texts = model.encode_texts([f"a photo of a {label}" for label in LABELS])
+    torch.testing.assert_close(texts, out.text_embeds, atol=1e-5, rtol=0)
+    for answer, row in zip(model.classify(files, LABELS), out.logits_per_image.sigmoid(), strict=True):
+        assert [answer.scores[label] for label in LABELS] == pytest.approx(row.tolist(), abs=1e-5)
+    assert model.encode_images([]).shape == model.encode_texts([]).shape == (0, 32)
 
 
 def test_wrong_calls_are_explained(folder, tmp_path):

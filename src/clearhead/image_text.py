@@ -1,4 +1,4 @@
-"""`load_image_text`: images and texts as vectors of one space, and labels for images without a training (CLIP)."""
+"""`load_image_text`: images and texts as vectors of one space, and labels for images without training."""
 
 import math
 from collections.abc import Sequence
@@ -21,10 +21,14 @@ TEMPLATE = "a photo of a {}"
 
 
 class ImageTextPipeline:
-    """Both models of CLIP: `images` and `texts`."""
+    """Both models of CLIP or SigLIP: `images` and `texts`.
 
-    def __init__(self, images: LoadedModel, texts: LoadedModel, scale: float) -> None:
-        self.images, self.texts, self.scale = images, texts, scale
+    The score of an image and a text is their cosine times `scale`. With a `bias`, as SigLIP has one, a sigmoid makes
+    it a probability, and each label is true or not by itself; without, a softmax over the labels does (CLIP).
+    """
+
+    def __init__(self, images: LoadedModel, texts: LoadedModel, scale: float, bias: float | None = None) -> None:
+        self.images, self.texts, self.scale, self.bias = images, texts, scale, bias
         self.processor = read_image_processor(images.extra_files)
 
     @torch.inference_mode()
@@ -48,7 +52,20 @@ class ImageTextPipeline:
             return torch.zeros(0, self._width)
         device = next(self.texts.model.parameters()).device
         batch = self.texts.require_tokenizer(list(texts), max_len=self.texts.max_len)
-        return _unit(self.texts.model(batch.ids.to(device), batch.layout.to(device)).float())
+        ids, layout = batch.ids, batch.layout
+        if self.bias is not None:  # SigLIP reads texts of the full length
+            ids, layout = self._filled(ids, layout)
+        return _unit(self.texts.model(ids.to(device), layout.to(device)).float())
+
+    def _filled(self, ids: Tensor, layout: Layout) -> tuple[Tensor, Layout]:
+        """Fill texts up to the full length with the padding token, which is read like any other."""
+        length = self.texts.max_len
+        assert length is not None
+        padding = self.texts.require_tokenizer.pad_id
+        full = torch.full((layout.num_sequences, length), padding)
+        padded = layout.pad(ids, padding)
+        full[:, : padded.shape[1]] = padded
+        return full.flatten(), Layout.uniform(len(full), length)
 
     @overload
     def classify(self, images: str | Path | bytes | Tensor, labels: Sequence[str], *,
@@ -69,15 +86,16 @@ class ImageTextPipeline:
         if "{}" not in template:
             raise ValueError(f"the template {template!r} has no {{}}, the place of the label: write one")
         texts = self.encode_texts([template.replace("{}", label) for label in labels])
-        scores = (self.scale * self.encode_images(images) @ texts.T).softmax(1)
+        logits = self.scale * self.encode_images(images) @ texts.T
+        scores = logits.softmax(1) if self.bias is None else (logits + self.bias).sigmoid()
         rows = [dict(zip(labels, row, strict=True)) for row in scores.tolist()]
         return [Classification(max(row, key=lambda label: row[label]), row) for row in rows]
 
     @property
     def _width(self) -> int:
         head = self.images.config.head
-        assert head is not None and head.projection is not None
-        return head.projection
+        assert head is not None
+        return head.projection or head.width
 
 
 def _unit(vectors: Tensor) -> Tensor:
@@ -91,12 +109,13 @@ def load_image_text(
     device: torch.device | str = "cpu",
     revision: str | None = None,
 ) -> ImageTextPipeline:
-    """Load CLIP: a folder, or a name on the Hugging Face hub."""
+    """Load CLIP or SigLIP: a folder, or a name on the Hugging Face hub."""
     target = choose_device(device)
     precision = choose_dtype(dtype, target)
     images, texts, raw = open_towers(source, revision)
     weights = WeightReader(images.path, images.headers)
     start = raw.get("logit_scale_init_value", 2.6592)
-    stored = weights.read("logit_scale") if "logit_scale" in weights.files else start
+    scale = float(weights.read("logit_scale")) if "logit_scale" in weights.files else start
+    bias = float(weights.read("logit_bias")) if "logit_bias" in weights.files else None
     opened = (open_folder(tower, dtype=precision, device=target) for tower in (images, texts))
-    return ImageTextPipeline(*opened, scale=math.exp(float(stored)))
+    return ImageTextPipeline(*opened, scale=math.exp(scale), bias=bias)

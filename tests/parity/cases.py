@@ -123,6 +123,7 @@ CASES = [
     *_many("CLIPVisionConfig", {**VIT, "projection_dim": 20}, "CLIPVisionModel", "CLIPVisionModelWithProjection"),
     *_many("CLIPTextConfig", CLIP_TEXT, "CLIPTextModel", "CLIPTextModelWithProjection"),
     *_many("SiglipVisionConfig", VIT, "SiglipVisionModel"),
+    *_many("SiglipTextConfig", {**SIZES, "max_position_embeddings": 24, "projection_size": 20}, "SiglipTextModel"),
     Case("VisionEncoderDecoderModel", "VisionEncoderDecoderConfig", CAPTION),
     Case("VisionEncoderDecoderModel", "VisionEncoderDecoderConfig", {**CAPTION, "encoder": {**CAPTION["encoder"],
          "hidden_size": 24}}, "projected"),

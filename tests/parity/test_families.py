@@ -47,6 +47,8 @@ class Both:
             if self.ours.decoder is not None:
                 self._add_target(low, high, pad, TARGETS[:3])
             return
+        if c.model_type == "siglip_text_model":  # it pools the last position, padded or not
+            self.layout = self.read = Layout.uniform(4, len(self.ids) // 4)
         if c.model_type == "clip_text_model":  # it pools where a text ends
             self.ids[self.layout.offsets[1:] - 1] = c.eos_token_id
         self.args, self.kwargs = (self.ids, self.layout), {}
@@ -114,7 +116,7 @@ every = pytest.mark.parametrize("made", CASES, indirect=True, ids=str)
 def norm_apart(opened: LoadedModel, stack: str) -> bool:
     """Whether the last hidden state of theirs is before the norm."""
     reads_images = stack == "encoder" and opened.config.patches is not None
-    return reads_images or opened.family.model_type == "clip_text_model"
+    return reads_images or opened.family.model_type in ("clip_text_model", "siglip_text_model")
 
 
 def eval_error(case: Case, theirs: Any, opened: LoadedModel) -> float:

@@ -59,7 +59,10 @@ def family_of(raw: Raw, folder: Path) -> Family:
 
 
 # Folders with a model for images and one for texts: the section of config.json and the family of each.
-TOWERS = {"clip": {"image": ("vision_config", "clip_vision_model"), "text": ("text_config", "clip_text_model")}}
+TOWERS = {
+    name: {"image": ("vision_config", f"{name}_vision_model"), "text": ("text_config", f"{name}_text_model")}
+    for name in ("clip", "siglip")
+}
 
 
 def open_towers(source: str | Path, revision: str | None = None) -> tuple[ModelFolder, ModelFolder, Raw]:
@@ -70,13 +73,13 @@ def open_towers(source: str | Path, revision: str | None = None) -> tuple[ModelF
     if not isinstance(raw.get("model_type"), str) or raw["model_type"] not in TOWERS:
         raise ValueError(
             f"{path} has model_type {raw.get('model_type')!r}, which has not two models for images and texts: "
-            f"supported is {', '.join(TOWERS)}; other models are opened with clearhead.load"
+            f"supported are {', '.join(TOWERS)}; other models are opened with clearhead.load"
         )
     found: list[ModelFolder] = []
     for section, name in TOWERS[raw["model_type"]].values():
         own = {**raw.get(section, {}), "projection_dim": raw.get("projection_dim", 512)}
         family = FAMILIES[name]
-        own["architectures"] = [next(a for a in family.heads if a.endswith("WithProjection"))]
+        own["architectures"] = [sorted(family.heads, key=lambda a: a.endswith("WithProjection"))[-1]]
         found.append(ModelFolder(path, {} if manifest is None else manifest.metadata, own, family))
     return found[0], found[1], raw
 

@@ -39,7 +39,8 @@ class HeadConfig:
     norm_eps: float | None = None  # of a norm after that layer; None: no norm
     norm_bias: bool = True
     dropout: float = 0.0
-    projection: int | None = None  # width of a linear layer without bias after the pooling (CLIP); None: none
+    projection: int | None = None  # width of a linear layer after the pooling (CLIP); None: none
+    projection_bias: bool = False
     num_heads: int = 1  # of a pooling by multi-head attention (SigLIP)
     distilled: bool = False  # another output layer reads the second token, and both are averaged (DeiT)
 
@@ -91,7 +92,7 @@ class SequenceHead(nn.Module):
         self.pool = self._attention_pool if c.pool == ATTENTION else {**POOLINGS, IMAGE_POOL: first_and_mean}[c.pool]
         self.pooler = nn.Linear(c.width, c.width) if c.pooler else None
         self.inner = None if c.inner is None else HeadTransform(c)
-        self.projection = None if c.projection is None else nn.Linear(c.width, c.projection, bias=False)
+        self.projection = None if c.projection is None else nn.Linear(c.width, c.projection, bias=c.projection_bias)
         self.dropout = nn.Dropout(c.dropout)
         width = 2 * c.width if c.pool == IMAGE_POOL else c.inner or c.width
         self.output = nn.Linear(width, len(c.labels), bias=c.bias) if c.labels else None

@@ -16,7 +16,7 @@ from clearhead.hub.families.marian import MARIAN
 from clearhead.hub.families.modernbert import MODERNBERT
 from clearhead.hub.families.recurrent import RECURRENT
 from clearhead.hub.families.roberta import ROBERTA, XLM_ROBERTA
-from clearhead.hub.families.siglip import SIGLIP_VISION
+from clearhead.hub.families.siglip import SIGLIP_TEXT, SIGLIP_VISION
 from clearhead.hub.families.t5 import T5
 from clearhead.hub.families.vision_encoder_decoder import MODEL_TYPE, VISION_ENCODER_DECODERS
 from clearhead.hub.families.vit import VIT
@@ -27,7 +27,7 @@ FAMILIES: dict[str, Family] = {
     for family in (
         BERT, ROBERTA, XLM_ROBERTA, ALBERT, ELECTRA, DISTILBERT, MODERNBERT,
         GPT2, LLAMA, MISTRAL, QWEN2, QWEN3, MARIAN, BART, T5, VIT, DEIT, DINOV2,
-        CLIP_VISION, CLIP_TEXT, SIGLIP_VISION,
+        CLIP_VISION, CLIP_TEXT, SIGLIP_VISION, SIGLIP_TEXT,
     )
 } | VISION_ENCODER_DECODERS  # fmt: skip
 

@@ -1,8 +1,17 @@
-"""The image tower of SigLIP (Zhai et al. 2023)."""
+"""The two towers of SigLIP (Zhai et al. 2023).
+
+The vector of a text is that of its last position: texts are filled up to the full length, and that is attended to.
+"""
 
 from clearhead.hub.families.clip import layers
 from clearhead.hub.families.vit import DEPTH_AND_WIDTH, patches
-from clearhead.hub.mapping import ConfigKey, Family, HeadMapping, activation, squeezed
+from clearhead.hub.mapping import ConfigKey, DerivedKey, Family, HeadMapping, activation, squeezed
+
+SHARED = {
+    "activation": activation("hidden_act", "gelu_pytorch_tanh"),
+    "norm_eps": ConfigKey("layer_norm_eps", 1e-6),
+    "attention_dropout": ConfigKey("attention_dropout", 0.0),
+}
 
 SIGLIP_VISION = Family(
     model_type="siglip_vision_model",
@@ -12,9 +21,7 @@ SIGLIP_VISION = Family(
     config={
         "patches": patches(class_token=False),
         **DEPTH_AND_WIDTH,
-        "activation": activation("hidden_act", "gelu_pytorch_tanh"),
-        "norm_eps": ConfigKey("layer_norm_eps", 1e-6),
-        "attention_dropout": ConfigKey("attention_dropout", 0.0),
+        **SHARED,
     },
     constants={"positions": "none", "norm_first": True, "dropout": 0.0},
     weights={
@@ -45,4 +52,38 @@ SIGLIP_VISION = Family(
         ),
     },
     required_values={"vision_use_head": (True,)},
+)
+
+SIGLIP_TEXT = Family(
+    model_type="siglip_text_model",
+    title="SigLIP (texts)",
+    prefix="text_model",
+    stacks=("encoder",),
+    config={
+        "vocab_size": ConfigKey("vocab_size", 32000),
+        **DEPTH_AND_WIDTH,
+        "max_len": ConfigKey("max_position_embeddings", 64),
+        **SHARED,
+    },
+    constants={"positions": "learned", "norm_first": True, "dropout": 0.0},
+    weights={
+        "embeddings.token_embedding": "encoder.embedding.tokens",
+        "embeddings.position_embedding": "encoder.embedding.positions.table",
+        **layers("encoder"),
+        "final_layer_norm": "encoder.norm",
+    },
+    heads={
+        "SiglipTextModel": HeadMapping(
+            "pooler",
+            {"~head": "projection"},
+            {
+                "pool": "last",
+                "projection": DerivedKey(
+                    lambda c: c.get("projection_size") or c.get("hidden_size", 768), lambda v, _: {"projection_size": v}
+                ),
+                "projection_bias": True,
+            },
+            prefixed=False,
+        ),
+    },
 )
