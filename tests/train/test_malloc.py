@@ -24,9 +24,9 @@ def faults(times):
         torch.zeros(12 * 2**20)
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
-print(faults(20))
+print(faults(8))
 with retain_freed():
-    print(faults(20))
+    print(faults(8))
 """
 
 
@@ -34,7 +34,7 @@ with retain_freed():
 def test_a_large_block_is_not_paged_in_each_time():
     done = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True)
     before, during = map(int, done.stdout.split())
-    assert before > 19 * PAGES  # each time anew
+    assert before > 7 * PAGES  # each time anew
     assert during < 6 * PAGES  # a few times, until there is a hole of that size
 
 

@@ -115,7 +115,8 @@ def test_poor_documents_are_dropped_with_a_reason(corpus, tmp_path):
     assert summary.read == summary.documents + sum(summary.dropped.values())
 
 
-@pytest.mark.parametrize("workers", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [2, 4])
 def test_any_number_of_workers_gives_the_same_bytes(corpus, tmp_path, plain, workers):
     settings = PrepareConfig(str(corpus / "words"), block=64, split="blank", task_bytes=6000)
     prepare(corpus / "data", tmp_path / "shards", settings, workers=workers)
