@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from clearhead.attention import Layout
 from clearhead.attention.capture import look
 from clearhead.attention.tuning import TUNING
+from clearhead.layers import FeedForward
 from clearhead.models import TransformerConfig, build_encoder, build_encoder_decoder
 from clearhead.models.row_padding import missing_rows
+from clearhead.vision import PatchConfig, Patches
 
 CONFIG = TransformerConfig(vocab_size=60, width=32, num_layers=2, num_heads=4, ffn_dim=48, dropout=0.0, max_len=40)
 SOURCE, TARGET = (7, 19, 3, 11), (9, 4, 20, 1)  # 40 and 34 tokens: 48 with padding rows
@@ -102,3 +104,26 @@ def test_who_watches_sees_what_was_given():
     assert shapes == [(40, 40)]
     view = seen[next(iter(seen))]
     assert [view.shape(i)[0] for i in range(view.num_sequences)] == list(SOURCE)
+
+
+def test_images_of_one_size_are_not_padded():
+    """Their number of tokens repeats already; images of several sizes are padded as texts are."""
+    patches = PatchConfig(image_size=12, patch_size=4)
+    encoder = build_encoder(replace(CONFIG, patches=patches, positions="none"))
+    assert isinstance(encoder.embedding, Patches)
+    with torch.inference_mode():
+        for images, expected in ((torch.randn(5, 3, 12, 12), 50), ([torch.randn(3, 8, 4), torch.randn(3, 12, 8)], 16)):
+            layout = encoder.embedding.layout(images)
+            seen: list[int] = []
+            given = FeedForward.forward
+
+            def spy(self, x, add=None, given=given, seen=seen):
+                seen.append(len(x))
+                return given(self, x, add)
+
+            FeedForward.forward = spy
+            try:
+                assert len(encoder(images, layout)) == layout.num_tokens
+            finally:
+                FeedForward.forward = given
+            assert seen == [expected] * 2

@@ -1,8 +1,9 @@
 """Row padding: rounds the number of tokens of a batch up, so that matrix shapes repeat.
 
 On a CPU, oneDNN compiles a kernel for every new shape of a product, which takes several times as long as the product
-itself. Ragged batches have a new number of tokens each time; rounded up, nearly every shape has occurred before. The
-padding rows are sequences of zeros of their own, which attend to no other sequence; they are cut off at the end.
+itself. Ragged batches have a new number of tokens each time; rounded up, nearly every shape has occurred before. Images
+of a model's own size need none: they all have the same number of tokens. The padding rows are sequences of zeros of
+their own, which attend to no other sequence; they are cut off at the end.
 """
 
 from dataclasses import replace
@@ -15,13 +16,14 @@ from clearhead.attention import Causal, Full, Layout, Window
 from clearhead.attention.hooks import is_observed
 from clearhead.attention.tuning import TUNING
 from clearhead.layers import BlockContext
+from clearhead.vision import Patches
 
 PADDING_LENGTH = 16  # rows of one padding sequence
 
 
 def pad_tokens(stack: nn.Module, x: Tensor, context: BlockContext) -> tuple[Tensor, BlockContext]:
     """Returns the tokens (N, D) and memory (M, D) followed by padding rows, where that is faster."""
-    if torch.compiler.is_compiling() or not _is_worthwhile(x, context):
+    if torch.compiler.is_compiling() or _has_repeating_shapes(stack, context) or not _is_worthwhile(x, context):
         return x, context
     memory, layout_k = context.memory, context.memory_layout
     more_q, more_k = missing_rows(len(x)), 0 if memory is None else missing_rows(len(memory))
@@ -44,6 +46,11 @@ def missing_rows(tokens: int) -> int:
     """Returns the number of padding rows up to the next round number."""
     multiple = 2 ** (tokens // TUNING.row_padding_fraction).bit_length() // 2
     return -tokens % min(TUNING.row_multiple_max, max(TUNING.row_multiple_min, multiple))
+
+
+def _has_repeating_shapes(stack: nn.Module, context: BlockContext) -> bool:
+    """Returns whether the tokens are those of images of one size."""
+    return isinstance(getattr(stack, "embedding", None), Patches) and context.layout.length is not None
 
 
 def _is_worthwhile(x: Tensor, context: BlockContext) -> bool:
