@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 from math import log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -161,21 +160,25 @@ def _fit(sizes: Floats, tokens: Floats, losses: Floats, weights: Floats) -> Floa
     For given exponents the law is linear in the other parameters: the best pair of exponents on a grid is taken, with
     E, A and B not negative.
     """
-    grid = np.array(list(product(EXPONENTS, EXPONENTS)))
     scale = np.exp(np.log(sizes).mean()), np.exp(np.log(tokens).mean())  # for numerical stability
     best = np.full((len(weights), 5), np.nan)
     lowest_cost = np.full(len(weights), np.inf)
-    for a, b in grid:
-        columns = [np.ones_like(losses), (sizes / scale[0]) ** -a, (tokens / scale[1]) ** -b]
-        terms = np.stack(columns, 1) / losses[:, None]
-        left = np.einsum("wp,pi,pj->wij", weights, terms, terms) + 1e-12 * np.eye(3)
-        solution = np.linalg.solve(left, np.einsum("wp,pi->wi", weights, terms)[..., None])[..., 0]  # (n, 3)
-        cost = np.einsum("wp,wp->w", weights, (solution @ terms.T - 1.0) ** 2)
-        better = (cost < lowest_cost) & (solution >= 0).all(1)
-        lowest_cost[better] = cost[better]
-        fits = [solution[:, 0], solution[:, 1] * scale[0] ** a, np.full(len(weights), a),
-                solution[:, 2] * scale[1] ** b, np.full(len(weights), b)]  # fmt: skip
-        best[better] = np.stack(fits, 1)[better]
+    by_tokens = (tokens / scale[1]) ** -EXPONENTS[:, None]  # (b, points)
+    each = np.arange(len(weights))
+    for a in EXPONENTS:
+        columns = np.broadcast_arrays(np.ones_like(losses), (sizes / scale[0]) ** -a, by_tokens)
+        terms = np.stack(columns, 2) / losses[:, None]  # (b, points, 3)
+        products = (terms[..., :, None] * terms[..., None, :]).reshape(*terms.shape[:2], 9)
+        left = (weights @ products).reshape(-1, len(weights), 3, 3) + 1e-12 * np.eye(3)
+        solution = np.linalg.solve(left, (weights @ terms)[..., None])[..., 0]  # (b, n, 3)
+        errors = (solution @ terms.transpose(0, 2, 1) - 1.0) ** 2
+        cost = np.where((solution >= 0).all(2), (weights * errors).sum(2), np.inf)  # (b, n)
+        at = cost.argmin(0)
+        E, A, B = solution[at, each].T
+        b = EXPONENTS[at]
+        fits = np.stack([E, A * scale[0] ** a, np.full_like(E, a), B * scale[1] ** b, b], 1)
+        better = cost[at, each] < lowest_cost
+        lowest_cost[better], best[better] = cost[at, each][better], fits[better]
     return best[np.isfinite(lowest_cost)]
 
 
