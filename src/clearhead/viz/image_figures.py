@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 IMAGE_INCHES = 1.7
+MIN_INCHES = 7.4  # of a whole figure: a title fits
 COLUMNS = 6
 
 Place = str | tuple[int, int] | None
@@ -39,12 +40,17 @@ def draw_image_rollout(scene: ImageScene, *, patch: Place = None, theme: Theme =
 
 def draw_distances(scene: ImageScene, *, theme: Theme = LIGHT) -> Figure:
     """Draw the mean distance of attention for each head, by layer (Dosovitskiy et al. 2021, figure 7)."""
-    with new_figure(0.45 * len(scene.layers) + 3.4, 3.6, "mean attention distance", theme) as figure:
+    with new_figure(0.45 * len(scene.layers) + 3.8, 3.6, "mean attention distance", theme) as figure:
         axes = figure.add_subplot()
         for number, values in enumerate(scene.distances()):
-            axes.scatter([number] * len(values), values.tolist(), color=COLORS[0], s=30, alpha=0.7, lw=0)
-            axes.plot([number - 0.3, number + 0.3], [float(values.mean())] * 2, color=COLORS[1], lw=2)
+            names = ("a head", "mean of the layer") if number == 0 else (None, None)
+            mean = [float(values.mean())] * 2
+            axes.scatter(
+                [number] * len(values), values.tolist(), color=COLORS[0], s=30, alpha=0.7, lw=0, label=names[0]
+            )
+            axes.plot([number - 0.3, number + 0.3], mean, color=COLORS[1], lw=2, label=names[1])
         axes.set(xlabel="layer", ylabel="patches", xticks=range(len(scene.layers)), ylim=(0, None))
+        axes.legend(loc="lower right", frameon=False, fontsize=9)
         axes.grid(True, axis="y")
         axes.set_axisbelow(True)
     return figure
@@ -81,7 +87,7 @@ def _draw(scene: ImageScene, maps: list[tuple[str, Tensor]], title: str, token: 
     columns = min(COLUMNS, len(maps) + 1)
     rows = -(-(len(maps) + 1) // columns)
     height, width = scene.pixels.shape[1:]
-    inches = IMAGE_INCHES if len(maps) > 1 else 2.4 * IMAGE_INCHES
+    inches = max(IMAGE_INCHES, MIN_INCHES / columns)
     size = columns * inches + 0.3, rows * (inches * height / width + 0.3) + 0.5
     with new_figure(*size, title, theme) as figure:
         drawn = figure.subplots(rows, columns, squeeze=False).flatten().tolist()
