@@ -15,7 +15,7 @@ from tests.house.page_runner import ROOT, PageRunner, check_install, copy_clone,
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LONG = (  # run by `make slow`
     "attention.md", "cluster.md", "decode.md", "embeddings.md", "export.md", "folders.md", "install.md",
-    "integrations.md", "pretrain.md", "scale.md", "search.md", "see.md", "serve.md", "studies.md", "train.md",
+    "integrations.md", "look.md", "pretrain.md", "quickstart.md", "scale.md", "search.md", "see.md", "serve.md", "studies.md", "train.md",
     "tune.md", "vision.md",
 )  # fmt: skip
 RUN = [pytest.param(page, marks=[pytest.mark.slow] if page.name in LONG else [], id=page.name) for page in PAGES]

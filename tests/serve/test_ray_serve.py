@@ -305,8 +305,9 @@ class Load:
         return {"requests": self.asked, "retries": self.again, "worst_seconds": round(self.worst, 2)}
 
 
+@pytest.mark.slow
 def test_a_replica_is_killed_under_load(ray, capsys):
-    """RELIABILITY 20 in short, and the only start of a cluster that is not slow."""
+    """RELIABILITY 20 in short."""
     load = Load(ray)
     time.sleep(3)
     victim = replicas(ray)[0]
