@@ -244,6 +244,7 @@ def test_special_tokens_of_other_names_and_roles(made):
     assert gpt2.bos_id == gpt2.eos_id == gpt2.vocab_size - 1
     assert gpt2.pad_id is gpt2.mask_id is gpt2.unk_id is None
     assert marian.pad_id == marian.vocab_size - 1 and marian.eos_id == 0 and marian.bos_id is None
+    assert marian.require_eos_id == 0
     assert bert.max_len is None and f"{bert.vocab_size} tokens" in repr(bert)
     assert bert.id("no such piece") is None
 
@@ -371,3 +372,13 @@ def test_answers_of_squad_lie_where_the_offsets_say(made, kind):
                     if part == 1:
                         found |= set(range(start, stop))
             assert {c for c in range(begin, end) if not context[c].isspace()} <= found
+
+
+def test_an_end_token_that_is_needed_and_missing_is_explained():
+    from tokenizers import Tokenizer as Fast
+    from tokenizers import models
+
+    endless = Tokenizer(json.loads(Fast(models.WordLevel({"a": 0, "b": 1}, unk_token="a")).to_str()))
+    assert endless.eos_id is None
+    with pytest.raises(ValueError, match="no end token, which ends a text"):
+        _ = endless.require_eos_id

@@ -186,9 +186,7 @@ class CaptionImages(Translate):
 
     def save_format(self, config: ModelConfig) -> SaveFormat:
         """Return the format of ViT with GPT-2; a recurrent decoder has clearhead's own. Features are kept with it."""
-        eos = self.tokenizer.eos_id
-        if eos is None:
-            raise ValueError("this tokenizer has no end token, which ends a caption: train a new one")
+        eos = self.tokenizer.require_eos_id
         generation = generation_config(
             "marian", eos=eos, pad=self.start, max_len=self.max_len, beam=BEAM_SIZE, length_penalty=LENGTH_PENALTY
         )

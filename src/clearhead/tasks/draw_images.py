@@ -58,12 +58,6 @@ class DrawImages(Translate):
         return ImageProcessor(height=size, width=size)
 
     @property
-    def _end(self) -> int:
-        if self.tokenizer.eos_id is None:
-            raise ValueError("this tokenizer has no end token, which ends a text: train a new one")
-        return self.tokenizer.eos_id
-
-    @property
     def first_code(self) -> int:
         """The token of code 0."""
         return self.tokenizer.vocab_size
@@ -83,7 +77,7 @@ class DrawImages(Translate):
 
     def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:
         """Tokenize texts and code images; images that cannot be read and texts longer than `max_len` are skipped."""
-        eos = self._end
+        eos = self.tokenizer.require_eos_id
         sources: list[list[int]] = []
         targets: list[Integers] = []
         total, reasons, stream = 0, dict[str, int](), iter(rows)
@@ -115,7 +109,7 @@ class DrawImages(Translate):
             return batch
         without = uniform(0, draw, examples, 1)[:, 0] < NO_TEXT
         rows = list(batch.layout.split(batch.ids))
-        end = torch.tensor([self._end])
+        end = torch.tensor([self.tokenizer.require_eos_id])
         rows = [end if gone else row for row, gone in zip(rows, without, strict=True)]
         layout = Layout.from_lengths([len(row) for row in rows])
         return Batch(torch.cat(rows), layout, batch.labels, batch.target, batch.target_layout)
@@ -134,7 +128,7 @@ class DrawImages(Translate):
 
     def save_format(self, config: ModelConfig) -> SaveFormat:
         """Return Marian's format, with the codec beside it."""
-        eos = self._end
+        eos = self.tokenizer.require_eos_id
         length = self.codec.config.grid**2 + 1
         generation = generation_config("marian", eos=eos, pad=self.start, max_len=length, beam=1)
         return SaveFormat(
@@ -145,7 +139,7 @@ class DrawImages(Translate):
         self, loaded: LoadedModel, texts: Sequence[str], sampling: Sequence[SamplingParams], guidance: float
     ) -> Tensor:
         """Return an image for each text, as bytes (n, 3, S, S)."""
-        eos, grid, first = self._end, self.codec.config.grid, self.first_code
+        eos, grid, first = self.tokenizer.require_eos_id, self.codec.config.grid, self.first_code
         codes = draw_codes(
             TextGenerator.from_model(loaded), self._ids(list(texts)), sampling, empty=[eos], length=grid**2,
             codes=range(first, first + self.codec.config.num_codes), guidance=guidance,

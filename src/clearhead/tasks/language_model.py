@@ -24,7 +24,6 @@ from clearhead.tasks.task import Batch, SaveFormat, Skipped, TaskConfig, TaskSpe
 from clearhead.text import Tokenizer
 
 CHUNK = 1000  # rows tokenized at a time
-NO_END_TOKEN = "this tokenizer has no end token, which ends a text: train a new one"
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,9 +94,7 @@ class LanguageModel(TextTask):
 
     def _blocks(self, columns: Columns, examples: Integers) -> Batch:
         """Return documents of shard blocks, each after an end token; all but a block's last also end with one."""
-        eos = self.tokenizer.eos_id
-        if eos is None:
-            raise ValueError(NO_END_TOKEN)
+        eos = self.tokenizer.require_eos_id
         (ids, sizes), (starts, counts) = columns["ids"].take(examples), columns["starts"].take(examples)
         read: list[Integers] = [np.zeros(0, dtype=np.int64)]
         target: list[Integers] = [np.zeros(0, dtype=np.int64)]
@@ -122,9 +119,7 @@ class LanguageModel(TextTask):
 
     def save_format(self, config: ModelConfig) -> SaveFormat:
         """Return GPT-2's format, or Llama's with rotary positions; recurrent networks have clearhead's own."""
-        eos = self.tokenizer.eos_id
-        if eos is None:
-            raise ValueError(NO_END_TOKEN)
+        eos = self.tokenizer.require_eos_id
         generation = generation_config("gpt2", eos=eos, pad=eos)
         if isinstance(config.stack, RecurrentConfig):
             return SaveFormat(OWN["clearhead-recurrent"], "RecurrentForCausalLM", generation)

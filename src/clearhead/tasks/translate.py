@@ -112,9 +112,7 @@ class Translate(TextTask):
 
     def save_format(self, config: ModelConfig) -> SaveFormat:
         """Return Marian's format; recurrent networks have clearhead's own. Padding starts the decoder only."""
-        eos = self.tokenizer.eos_id
-        if eos is None:
-            raise ValueError("this tokenizer has no end token, which ends a translation: train a new one")
+        eos = self.tokenizer.require_eos_id
         generation = generation_config("marian", eos=eos, pad=self.start, max_len=self.max_len, beam=5)
         if isinstance(config.stack, RecurrentConfig):
             return SaveFormat(OWN["clearhead-recurrent"], "RecurrentForConditionalGeneration", generation)

@@ -171,6 +171,13 @@ class Tokenizer:
         return self._role("eos")
 
     @property
+    def require_eos_id(self) -> int:
+        """The id of the end token; ValueError if there is none."""
+        if self.eos_id is None:
+            raise ValueError("this tokenizer has no end token, which ends a text: train a new one")
+        return self.eos_id
+
+    @property
     def pad_id(self) -> int | None:
         return self._role("pad")
 
