@@ -62,9 +62,8 @@ class ImageTextPipeline:
         length, padding = self.texts.max_len, self.texts.require_tokenizer.pad_id
         if length is None or padding is None:
             raise ValueError("the texts of SigLIP are filled up, but this tokenizer has no padding token: add one")
-        full = torch.full((layout.num_sequences, length), padding)
         padded = layout.pad(ids, padding)
-        full[:, : padded.shape[1]] = padded
+        full = torch.nn.functional.pad(padded, (0, length - padded.shape[1]), value=padding)
         return full.flatten(), Layout.uniform(len(full), length)
 
     @overload

@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -59,8 +59,8 @@ class CaptionImages(Translate):
         """Create the task with a recipe's limits and the way its images are read."""
         assert settings.image_processor is not None and settings.patches is not None
         read = settings.image_processor, settings.image_features, settings.patches
-        changes = replace(settings.augment, flip=False) if settings.image_features else None
-        if settings.augment.mixes or changes not in (None, AugmentConfig()):
+        only_flips = settings.augment == AugmentConfig(flip=settings.augment.flip)
+        if settings.augment.mixes or (settings.image_features is not None and not only_flips):
             raise ValueError(
                 "data.augment: images with captions are not mixed, and of frozen features only `flip` is possible, "
                 "which exchanges their left and right; remove the others"

@@ -23,6 +23,16 @@ def layers(stack: str) -> dict[str, str]:
     }
 
 
+def text_weights(stack: str) -> dict[str, str]:
+    """Returns the names of all weights of a text tower without its head, which SigLIP shares."""
+    return {
+        "embeddings.token_embedding": f"{stack}.embedding.tokens",
+        "embeddings.position_embedding": f"{stack}.embedding.positions.table",
+        **layers(stack),
+        "final_layer_norm": f"{stack}.norm",
+    }
+
+
 SHARED = {
     "activation": activation("hidden_act", "quick_gelu"),
     "norm_eps": ConfigKey("layer_norm_eps", 1e-5),
@@ -70,12 +80,7 @@ CLIP_TEXT = Family(
         **SHARED,
     },
     constants={"positions": "learned", "norm_first": True, "dropout": 0.0},
-    weights={
-        "embeddings.token_embedding": "decoder.embedding.tokens",
-        "embeddings.position_embedding": "decoder.embedding.positions.table",
-        **layers("decoder"),
-        "final_layer_norm": "decoder.norm",
-    },
+    weights=text_weights("decoder"),
     heads={
         "CLIPTextModel": HeadMapping("pooler", settings={"pool": "last"}, prefixed=False),
         "CLIPTextModelWithProjection": HeadMapping(

@@ -3,7 +3,7 @@
 The vector of a text is that of its last position: texts are filled up to the full length, and that is attended to.
 """
 
-from clearhead.hub.families.clip import layers
+from clearhead.hub.families.clip import layers, text_weights
 from clearhead.hub.families.vit import DEPTH_AND_WIDTH, patches
 from clearhead.hub.mapping import ConfigKey, DerivedKey, Family, HeadMapping, activation, squeezed
 
@@ -66,12 +66,7 @@ SIGLIP_TEXT = Family(
         **SHARED,
     },
     constants={"positions": "learned", "norm_first": True, "dropout": 0.0},
-    weights={
-        "embeddings.token_embedding": "encoder.embedding.tokens",
-        "embeddings.position_embedding": "encoder.embedding.positions.table",
-        **layers("encoder"),
-        "final_layer_norm": "encoder.norm",
-    },
+    weights=text_weights("encoder"),
     heads={
         "SiglipTextModel": HeadMapping(
             "pooler",

@@ -9,12 +9,7 @@ from clearhead.hub.mapping import ConfigKey, DerivedKey, Family, HeadMapping, Ra
 
 def _offset(raw: Raw) -> int:
     """Returns the rows before the first position: two of a learned table, else those up to the padding's."""
-    return 2 if raw.get("use_learned_position_embeddings", True) else _padding(raw) + 1
-
-
-def _padding(raw: Raw) -> int:
-    found = raw.get("pad_token_id")
-    return 1 if found is None else found
+    return 2 if raw.get("use_learned_position_embeddings", True) else ConfigKey("pad_token_id", 1).of(raw) + 1
 
 
 def _positions(kind: Any, raw: Raw) -> dict[str, Any]:
