@@ -112,6 +112,7 @@ def ragged(count: int, mean: float, maximum: int, **options: Any) -> Batch:
 BF16: dict[str, Any] = {"dtype": torch.bfloat16}
 SINGLE = [Batch(lengths=(n,), backward=True) for n in (16, 24, 32, 48, 96, 144, 192, 256)]
 SHORT = [ragged(n, 20, 40, backward=back) for n in (4, 8, 12, 20) for back in (False, True)]
+SPARSE = [Batch(lengths=(4096,), window=128), Batch(lengths=(2048,), window=64, backward=True)]
 MIXED = [ragged(64, 50, 512), ragged(64, 50, 512, backward=True), ragged(16, 120, 400), ragged(64, 16, 64)]
 
 CASES: dict[str, tuple[tuple[Any, ...], list[Any]]] = {
@@ -145,6 +146,10 @@ CASES: dict[str, tuple[tuple[Any, ...], list[Any]]] = {
         [ragged(64, 30, 64), ragged(64, 30, 64, backward=True), ragged(32, 100, 400, dropout=0.1, backward=True)],
     ),
     "strip_queries": ((256, 512, 1024), [Batch(lengths=(4096,), window=128), Batch(lengths=(2048, 3000), window=256)]),
+    "sparse_block": ((32, 64, 128), SPARSE),
+    "sparse_tile_scores": ((2**15, 2**16, 2**17, 2**18, 2**19), SPARSE),
+    "sparse_from": ((512, 1024, 2048, 4096), [Batch(lengths=(n,), window=64) for n in (768, 1536, 3072)]),
+    "sparse_fraction": ((2, 4, 8), [Batch(lengths=(3072,), window=n) for n in (200, 500)]),
     "weight_block_scores": ((2**19, 2**20, 2**21, 2**22), [Weights(2048), Weights(4096)]),
     "row_padding_fraction": ((8, 16, 32, 64), [NewShapes(30), NewShapes(60)]),
     "row_multiple_min": ((1, 8, 16, 32), [NewShapes(30)]),

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from clearhead.attention import ablate_heads as without_heads
 from clearhead.decode import (
-    BeamConfig,
     Caption,
     Generation,
     SamplingParams,
@@ -27,9 +26,11 @@ from clearhead.decode import (
     stream,
     translate,
 )  # fmt: skip
+from clearhead.efficient import AttentionMethod
 from clearhead.hub.folder import LoadedModel, open_folder, save_folder
 from clearhead.hub.push import push_folder
 from clearhead.hub.sentence import SentenceConfig, read_sentence
+from clearhead.models.attention_methods import StackName, with_attention
 from clearhead.models.heads import HeadKind
 from clearhead.models.precision import choose_device, choose_dtype
 from clearhead.tasks import Classification, Classify, Pair, QaResult, QuestionAnswering, Rerank, Tag, TagResult
@@ -124,19 +125,6 @@ class Pipeline:
         """The text generator; raises ValueError where the model does not generate text."""
         return TextGenerator.from_model(self.loaded)
 
-    def beam(
-        self, size: int | None = None, *, length_penalty: float | None = None, nbest: int = 1, default: int = 1
-    ) -> BeamConfig:
-        """Return beam search parameters: as given, else the folder's, else a beam of `default`."""
-        defaults = self.generator.defaults
-        beam_size = size if size is not None else defaults.num_beams if defaults.num_beams > 1 else default
-        return BeamConfig(
-            size=max(beam_size, nbest) if size is None else beam_size,
-            length_penalty=defaults.length_penalty if length_penalty is None else length_penalty,
-            early_stopping=defaults.early_stopping,
-            nbest=nbest,
-        )
-
     @overload
     def translate(  # type: ignore[overload-overlap]
         self, texts: str, *, beam: int | None = None, length_penalty: float | None = None, nbest: int = 1,
@@ -160,7 +148,7 @@ class Pipeline:
         Inside `look`, the attention of the finished translations is captured, not the search.
         """
         batch = [texts] if isinstance(texts, str) else list(texts)
-        config = self.beam(beam, length_penalty=length_penalty, nbest=nbest, default=5)
+        config = self.generator.beam(beam, length_penalty=length_penalty, nbest=nbest, default=5)
         results: dict[int, Translation] = {}
         truncated: list[Truncation] = []
         for done, shortened in translate(self.generator, batch, config, max_new_tokens=max_len, align=align):
@@ -209,7 +197,7 @@ class Pipeline:
         if beam != 1:
             if any(params.temperature > 0 for params in sampling):
                 raise ValueError("beam search does not sample: give either a beam, or temperature, top_k and top_p")
-            config = self.beam(beam)
+            config = self.generator.beam(beam)
         results = generate(self.generator, batch, sampling, max_new_tokens=max_new_tokens, beam=config)
         return results[0] if isinstance(prompts, str) else results
 
@@ -291,7 +279,7 @@ class Pipeline:
         attention of the finished captions is captured, not the search.
         """
         captioner = self.captioner
-        config = self.beam(beam, length_penalty=length_penalty, nbest=nbest, default=1)
+        config = self.generator.beam(beam, length_penalty=length_penalty, nbest=nbest, default=1)
         return list(captioner.answer(self.loaded, images, config, max_new_tokens=max_len))
 
     @cached_property
@@ -357,6 +345,16 @@ class Pipeline:
     def look(self, **options: Any) -> AbstractContextManager[CapturedRun]:
         """Capture attention while the model runs: `with model.look() as seen: model.encode("…")`, `seen.show()`."""
         return look_at(self, **options)
+
+    def with_attention(
+        self, method: AttentionMethod | None, layers: Iterable[int] | None = None, stack: StackName | None = None
+    ) -> "Pipeline":
+        """Return the model with another attention in some layers, sharing all weights; None: exact attention again.
+
+        `model.with_attention(BigBird(window=3))`: see `clearhead.efficient` for the methods.
+        """
+        model, config = with_attention(self.model, self.loaded.config, method, layers, stack)
+        return Pipeline(replace(self.loaded, model=model, config=config))
 
     def ablate_heads(self, heads: Mapping[str, Sequence[int] | Literal["all"]]) -> AbstractContextManager[None]:
         """Zero these attention heads inside the context."""

@@ -47,7 +47,7 @@ def both(kernel, inputs, layout, **parts):
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("mask", [Full(), Causal(), Window(40, 3), Causal() & Window(100, 0)], ids=str)
 @pytest.mark.parametrize("lengths", [RAGGED, [64] * 6, [700, 650], [9] * 40], ids=["ragged", "equal", "long", "short"])
-@pytest.mark.parametrize("kernel", ["auto", "grouped", "bucketed", "sdpa", "autograd", "dense"])
+@pytest.mark.parametrize("kernel", ["auto", "block_sparse", "grouped", "bucketed", "sdpa", "autograd", "dense"])
 def test_forward_and_backward_against_float64(kernel, lengths, mask, dtype):
     layout = Layout.from_lengths(lengths)
     inputs = tensors(lengths, dtype=dtype)

@@ -17,6 +17,7 @@ SOURCE = ROOT / "src" / "clearhead"
 ORDER = [
     {"files"},
     {"attention"},
+    {"efficient"},
     {"layers"},
     {"text", "vision", "metrics"},
     {"models"},

@@ -22,6 +22,11 @@ def run(kernel: str, case: Case, grad: bool = False) -> torch.Tensor:
         return attend(*case.args, mask=case.mask, bias=case.bias, kernel=kernel)
 
 
+def drawn_for(kernel: str) -> dict[str, bool]:
+    """The cases that a kernel supports: `dense` needs equal lengths, `block_sparse` takes no bias."""
+    return {"equal": kernel == "dense", "biased": kernel != "block_sparse"}
+
+
 def disturbed(case: Case, rows_q: torch.Tensor, rows_k: torch.Tensor) -> Case:
     """The same case with some rows of queries, and of keys and values, changed."""
     q, k, v = case.q.clone(), case.k.clone(), case.v.clone()
@@ -32,13 +37,13 @@ def disturbed(case: Case, rows_q: torch.Tensor, rows_k: torch.Tensor) -> Case:
 
 
 @pytest.mark.parametrize("shapes", SHAPES)
-@pytest.mark.parametrize("kernel", ["reference", "auto", "dense", "flex"])
+@pytest.mark.parametrize("kernel", ["reference", "auto", "dense", "flex", "block_sparse"])
 class TestEveryKernel:
     def test_mask_sign(self, kernel: str, shapes: int) -> None:
         """A key that a query may not see does not change its output by a bit; one that it may see does."""
 
         @settings(max_examples=shapes)
-        @given(cases(equal=kernel == "dense", least=1), st.data())
+        @given(cases(**drawn_for(kernel), least=1), st.data())
         def holds(case: Case, data: st.DataObject) -> None:
             assume(case.k.shape[0] > 0 and case.q.shape[0] > 0)
             token = torch.tensor([data.draw(st.integers(0, case.k.shape[0] - 1))])
@@ -53,7 +58,7 @@ class TestEveryKernel:
         """A query that may see nothing gives exactly 0 and takes no gradient; everything stays finite."""
 
         @settings(max_examples=shapes)
-        @given(cases(equal=kernel == "dense", sparse=True))
+        @given(cases(**drawn_for(kernel), sparse=True))
         def holds(case: Case) -> None:
             backward = kernel != "flex"
             inputs = [x.requires_grad_(backward) for x in (case.q, case.k, case.v)]
@@ -75,7 +80,7 @@ class TestEveryKernel:
         """Under a causal mask, changing a token leaves every output before it equal to the bit."""
 
         @settings(max_examples=shapes)
-        @given(cases(equal=kernel == "dense", same=True, mask=Causal(), least=1), st.data())
+        @given(cases(**drawn_for(kernel), same=True, mask=Causal(), least=1), st.data())
         def holds(case: Case, data: st.DataObject) -> None:
             assume(case.q.shape[0] > 0)
             token = torch.tensor([data.draw(st.integers(0, case.q.shape[0] - 1))])
@@ -91,7 +96,7 @@ class TestEveryKernel:
         """A sequence gives the same alone, in any batch and in any order, within 1e-5."""
 
         @settings(max_examples=shapes)
-        @given(cases(equal=kernel == "dense", least=1, mask=Causal()), st.data())
+        @given(cases(**drawn_for(kernel), least=1, mask=Causal()), st.data())
         def holds(case: Case, data: st.DataObject) -> None:
             count = case.layout_q.num_sequences
             together = case.layout_q.split(run(kernel, case))
@@ -114,7 +119,7 @@ class TestEveryKernel:
             pytest.skip("one masked matrix over all tokens: 0 x NaN crosses over; `auto` never takes it on a CPU")
 
         @settings(max_examples=min(shapes, 200))
-        @given(cases(equal=kernel == "dense", least=1, mask=Full()), st.sampled_from([float("nan"), float("inf")]))
+        @given(cases(**drawn_for(kernel), least=1, mask=Full()), st.sampled_from([float("nan"), float("inf")]))
         def holds(case: Case, poison: float) -> None:
             count = case.layout_q.num_sequences
             sick = count // 2
@@ -133,7 +138,7 @@ class TestEveryKernel:
         """Activations ten thousand times too large give finite outputs, in float32 and bfloat16."""
 
         @settings(max_examples=shapes)
-        @given(cases(equal=kernel == "dense"), st.sampled_from([torch.float32, torch.bfloat16]))
+        @given(cases(**drawn_for(kernel)), st.sampled_from([torch.float32, torch.bfloat16]))
         def holds(case: Case, dtype: torch.dtype) -> None:
             scaled = replace(case, **{name: (getattr(case, name) * 1e4).to(dtype) for name in ("q", "k", "v")})
             assert torch.isfinite(run(kernel, scaled)).all()
@@ -144,7 +149,7 @@ class TestEveryKernel:
         """Any mask and bias: a batch is its sequences run one by one through the reference, within 1e-5."""
 
         @settings(max_examples=shapes)
-        @given(cases(equal=kernel == "dense"))
+        @given(cases(**drawn_for(kernel)))
         def holds(case: Case) -> None:
             together = run(kernel, case)
             separate = run("reference", case)
@@ -159,7 +164,7 @@ def test_gradients(kernel: str, shapes: int) -> None:
     """Every gradient, of queries, keys, values and bias, equals the reference's, to what float64 can hold."""
 
     @settings(max_examples=shapes)
-    @given(cases(equal=kernel == "dense"))
+    @given(cases(**drawn_for(kernel)))
     def holds(case: Case) -> None:
         found = []
         for name in ("reference", kernel):

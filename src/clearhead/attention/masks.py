@@ -41,6 +41,15 @@ class Mask:
         """How many positions a query attends to the left and to the right; None: no limit."""
         return None, None
 
+    @property
+    def per_head(self) -> bool:
+        """True if heads differ: only kernels that ask `of_head` can use it."""
+        return False
+
+    def of_head(self, sequence: int, head: int) -> Mask:
+        """The mask of one head of one sequence, which may know more about its blocks."""
+        return self
+
     def __and__(self, other: Mask) -> Mask:
         return And(self, other)
 
@@ -196,6 +205,13 @@ class And(Mask):
         (l1, r1), (l2, r2) = self.one.band, self.two.band
         return _narrower(l1, l2), _narrower(r1, r2)
 
+    @property
+    def per_head(self) -> bool:
+        return self.one.per_head or self.two.per_head
+
+    def of_head(self, sequence: int, head: int) -> Mask:
+        return And(self.one.of_head(sequence, head), self.two.of_head(sequence, head)) if self.per_head else self
+
 
 @dataclass(frozen=True, eq=False)
 class Or(Mask):
@@ -217,6 +233,13 @@ class Or(Mask):
     def band(self) -> tuple[Limit, Limit]:
         (l1, r1), (l2, r2) = self.one.band, self.two.band
         return _wider(l1, l2), _wider(r1, r2)
+
+    @property
+    def per_head(self) -> bool:
+        return self.one.per_head or self.two.per_head
+
+    def of_head(self, sequence: int, head: int) -> Mask:
+        return Or(self.one.of_head(sequence, head), self.two.of_head(sequence, head)) if self.per_head else self
 
 
 def _narrower(a: Limit, b: Limit) -> Limit:

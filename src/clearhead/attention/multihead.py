@@ -13,6 +13,7 @@ from clearhead.attention.kernels import choose
 from clearhead.attention.kv_cache import KeyValueStore
 from clearhead.attention.layout import Layout
 from clearhead.attention.masks import Full, Mask
+from clearhead.attention.method import AttentionMethod
 from clearhead.attention.scores import ScaledDot, Score
 
 AttentionKind = Literal["self", "cross"]
@@ -21,18 +22,29 @@ RotateFn = Callable[[Tensor], Tensor]
 
 
 class AttentionCore(nn.Module):
-    """The attention between the projections: `look` and `ablate_heads` hook this module."""
+    """The attention between the projections: `look` and `ablate_heads` hook this module.
+
+    It is exact attention on a kernel, unless a method (see `clearhead.efficient`) replaces it.
+    """
 
     def __init__(
-        self, kind: AttentionKind = "self", score: Score | None = None, dropout: float = 0.0, kernel: str = "auto"
+        self,
+        kind: AttentionKind = "self",
+        score: Score | None = None,
+        dropout: float = 0.0,
+        kernel: str = "auto",
+        method: AttentionMethod | None = None,
     ) -> None:
         super().__init__()
         self.kind: AttentionKind = kind
         self.score = ScaledDot() if score is None else score
         self.dropout = dropout
         self.kernel = kernel
+        self.method = method
 
     def forward(self, inputs: AttentionInputs) -> Tensor:
+        if self.method is not None:
+            return self.method(inputs.check(), self._active_dropout)
         return dispatch(inputs, self._active_dropout, self.kernel)
 
     def kernel_for(self, inputs: AttentionInputs) -> str:

@@ -44,6 +44,12 @@ class Tuning:
     strip_queries: int = 512  # queries at a time where a mask covers part of a long sequence
     cache_masks_below: int = 4096  # tokens: masks of longer sequences are built per tile and not cached
 
+    # the block_sparse kernel
+    sparse_block: int = 64  # queries and keys of a block
+    sparse_tile_scores: int = 2**17  # scores computed at once
+    sparse_from: int = 1024  # tokens of the longest sequence
+    sparse_fraction: int = 4  # chosen if the mask touches at most 1 / this of all pairs
+
     # attention weights on request
     weight_block_scores: int = 2**21  # scores computed at once, 8 MB in float32
 

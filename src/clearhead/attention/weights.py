@@ -26,6 +26,7 @@ class HeadScores:
 
     def __init__(self, inputs: AttentionInputs, sequence: int, head: int, keys: Which = slice(None)) -> None:
         self._inputs, self._head = inputs, head
+        self._mask = inputs.mask.of_head(sequence, head)
         rows_q, rows_k = inputs.layout_q.rows(sequence), inputs.layout_k.rows(sequence)
         self._dtype = torch.promote_types(inputs.q.dtype, torch.float32)
         self._q = inputs.q[rows_q, head].detach()  # (T, K), a view
@@ -42,17 +43,17 @@ class HeadScores:
     def __call__(self, queries: Which) -> Tensor:
         """Scores with bias, before the softmax, (t, s); -inf where the mask forbids."""
         inputs, result = self._inputs, self._pair(self._q[queries].to(self._dtype))
-        if inputs.bias is None and isinstance(inputs.mask, Full):
+        if inputs.bias is None and isinstance(self._mask, Full):
             return result
         at_q = self._at_q[queries].view(1, -1, 1)
         if inputs.bias is not None:
             result += inputs.bias(self._sequence, at_q, self._at_k.view(1, 1, -1))[0, self._head].to(self._dtype)
         if result.numel() and self._spans is not None:
-            allowed = inputs.mask.all_allowed(int(at_q.min()), int(at_q.max()) + 1, *self._spans)
+            allowed = self._mask.all_allowed(int(at_q.min()), int(at_q.max()) + 1, *self._spans)
             partial = _range(~torch.as_tensor(allowed).expand(self._at_k.shape[1]))
             at_k = self._at_k[:, partial]  # (depth, u)
             if at_k.numel():
-                banned = ~inputs.mask.allows(self._sequence, at_q, at_k.reshape(1, 1, -1))[0]  # (t, depth u)
+                banned = ~self._mask.allows(self._sequence, at_q, at_k.reshape(1, 1, -1))[0]  # (t, depth u)
                 whole = result.view(-1, *self._at_k.shape)
                 whole[..., partial].masked_fill_(banned.view(-1, *at_k.shape), float("-inf"))
         return result
@@ -70,7 +71,7 @@ class HeadScores:
         if self._spans is None or not self._at_q.numel():
             return slice(0, 0)
         at_q = self._at_q[queries]
-        touched = self._inputs.mask.any_allowed(int(at_q.min()), int(at_q.max()) + 1, *self._spans)
+        touched = self._mask.any_allowed(int(at_q.min()), int(at_q.max()) + 1, *self._spans)
         return _range(torch.as_tensor(touched).expand(self._at_k.shape[1]))
 
     def _pair(self, q: Tensor) -> Tensor:

@@ -39,6 +39,8 @@ def unsupported_reason(decoder: TransformerStack, head: LMHead, dtype: torch.dty
                 return f"a {type(module).__name__} has forward hooks"
             if isinstance(module, MultiHead) and type(module.core.score) not in (ScaledDot, Dot):
                 return "its scores are not dot products"
+            if isinstance(module, MultiHead) and module.core.method is not None:
+                return f"its attention is {module.core.method.kind}"
             if isinstance(module, Block) and type(module.feedforward) not in (FeedForward, GatedFeedForward):
                 return "its feed-forward layers are of an unknown type"
             if isinstance(module, nn.Linear) and type(module) is not nn.Linear:

@@ -74,6 +74,18 @@ class TextGenerator:
         defaults, max_positions = read_defaults(generation, loaded.hf_config), loaded.config.decoder.max_positions
         return TextGenerator(loaded.model, tokenizer, defaults, max_positions, max_source_len)
 
+    def beam(
+        self, size: int | None = None, *, length_penalty: float | None = None, nbest: int = 1, default: int = 1
+    ) -> BeamConfig:
+        """Return beam search parameters: as given, else the folder's, else a beam of `default`."""
+        beam_size = size if size is not None else self.defaults.num_beams if self.defaults.num_beams > 1 else default
+        return BeamConfig(
+            size=max(beam_size, nbest) if size is None else beam_size,
+            length_penalty=self.defaults.length_penalty if length_penalty is None else length_penalty,
+            early_stopping=self.defaults.early_stopping,
+            nbest=nbest,
+        )
+
     @property
     def translates(self) -> bool:
         """Whether it has an encoder, which reads a source; otherwise it continues a prompt."""

@@ -38,6 +38,11 @@ class PaddedEncoder(nn.Module):
         assert isinstance(copied.encoder, TransformerStack)
         self.encoder, self.head, self.spec = copied.encoder, copied.head, spec
         for core in (m for m in self.modules() if isinstance(m, AttentionCore)):
+            if core.method is not None:
+                raise ValueError(
+                    f"{core.method.kind} attention cannot be exported: export the model with exact attention, "
+                    "`with_attention(None)`"
+                )
             core.kernel = "dense"
 
     def forward(

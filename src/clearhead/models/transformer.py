@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Literal
+from typing import Any, Literal
 
 from torch import Tensor, nn
 
@@ -21,6 +21,7 @@ from clearhead.attention import (
     ScaledDot,
     Window,
 )
+from clearhead.efficient import make_method
 from clearhead.layers import (
     ALiBi,
     Block,
@@ -174,6 +175,8 @@ class TransformerConfig:
     hidden_dropout: float = 0.0  # inside the feed-forward layers
     embedding_dropout: float | None = None  # None: dropout
     kernel: str = "auto"
+    # methods that replace exact self-attention: {"kind": ..., its options, "layers": [...] (default: all)}
+    attention: tuple[Mapping[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -206,6 +209,19 @@ class TransformerConfig:
     @property
     def encoded_width(self) -> int:
         return self.width
+
+
+def methods_by_layer(config: TransformerConfig) -> list[dict[str, Any] | None]:
+    """The options of the method of each layer; None: exact attention. Of several methods, the last counts."""
+    result: list[dict[str, Any] | None] = [None] * config.num_layers
+    for given in config.attention:
+        options = dict(given)
+        layers = options.pop("layers", None)
+        for layer in range(config.num_layers) if layers is None else layers:
+            if isinstance(layer, bool) or not isinstance(layer, int) or not 0 <= layer < config.num_layers:
+                raise ValueError(f"attention.layers has {layer!r}: layers are 0 to {config.num_layers - 1}")
+            result[layer] = options
+    return result
 
 
 def _is_number(value: object) -> bool:
@@ -248,9 +264,14 @@ def _build(config: TransformerConfig, *, cross: bool, mask: Mask) -> Transformer
     if groups > c.num_layers:
         raise ValueError(f"{groups} groups of layers, but only {c.num_layers} layers")
     blocks = [_block(c, cross, first=i == 0) for i in range(groups)]
+    layers = [blocks[i * groups // c.num_layers] for i in range(c.num_layers)]
+    for layer, options in enumerate(methods_by_layer(c)):
+        if options is not None:
+            sizes = {"head_dim": c.head_dim or c.width // c.num_heads, "max_len": c.max_len}
+            layers[layer].attention.core.method = make_method(options, **sizes)
     return TransformerStack(
         _embedding(c) if c.patches is None else _patches(c, c.patches),
-        [blocks[i * groups // c.num_layers] for i in range(c.num_layers)],
+        layers,
         norm=_norm(c) if c.norm_first else None,
         mask=mask,
         rotary=rotary,

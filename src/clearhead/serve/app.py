@@ -218,7 +218,7 @@ def _beam(model: ServedModel, body: schemas.BeamRequest) -> BeamConfig:
     """Returns the beam search that a request asks for; refuses one that the model cannot do."""
     try:
         model.pipeline.generator.token_budget(1, body.max_len, 1)
-        return model.pipeline.beam(body.beam, length_penalty=body.length_penalty, nbest=body.nbest, default=5)
+        return model.pipeline.generator.beam(body.beam, length_penalty=body.length_penalty, nbest=body.nbest, default=5)
     except ValueError as error:
         raise ApiError(422, "invalid", str(error)) from None
 

@@ -1,8 +1,8 @@
 """Model configurations from the `model` section of a recipe: a preset and its overrides."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, cast
 
 from clearhead.hub.families import FAMILIES
 from clearhead.hub.image_features import ImageFeatures
@@ -207,7 +207,19 @@ def _transformer(settings: Mapping[str, Any], given: Mapping[str, Any]) -> Trans
     _check(settings, [*names, "kind", "size"], given)
     preset = {name: getattr(PRESETS[size], name) for name in names}
     own = {key: value for key, value in settings.items() if key not in ("kind", "size")}
+    own |= {"attention": attention_entries(own["attention"])} if "attention" in own else {}
     return TransformerConfig(**{**preset, **given, **own})
+
+
+def attention_entries(value: object) -> tuple[Mapping[str, Any], ...]:
+    """Return the methods that `model.attention` names: one, or a list of several with their layers."""
+    entries = (value,) if isinstance(value, Mapping) else value
+    if not isinstance(entries, (list, tuple)) or not all(isinstance(entry, Mapping) for entry in entries):
+        raise ValueError(
+            f"model.attention is {value!r}: write it as {{kind: bigbird, window: 3}}, or as a list of such, each with "
+            "its layers: [0, 1]"
+        )
+    return tuple(cast(Sequence[Mapping[str, Any]], entries))
 
 
 def _recurrent(settings: Mapping[str, Any], vocab_size: int) -> RecurrentConfig:

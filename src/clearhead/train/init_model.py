@@ -12,20 +12,22 @@ from pydantic import TypeAdapter
 from torch import Tensor, nn
 
 from clearhead.data.datasets import locate
+from clearhead.efficient import make_method
 from clearhead.hub.folder import LoadedModel, carried_files, open_folder, read_model_config
 from clearhead.hub.lora import LoraConfig, attach
 from clearhead.hub.model_folder import ModelFolder
 from clearhead.hub.resolve import PACKAGE, package_model
 from clearhead.models import ModelConfig, build
+from clearhead.models.attention_methods import with_attention
 from clearhead.models.model import Model
 from clearhead.tasks import Task, did_you_mean
 from clearhead.tasks.image_inputs import read_image_processor
-from clearhead.tasks.model_presets import check_pool
+from clearhead.tasks.model_presets import attention_entries, check_pool
 from clearhead.text import Tokenizer
 from clearhead.train.recipe import Recipe
 from clearhead.vision import ImageProcessor, PatchConfig
 
-BASE_MODEL_KEYS = ("base_model", "freeze", "lora", "pool")  # allowed in a `model` section with a base model
+BASE_MODEL_KEYS = ("attention", "base_model", "freeze", "lora", "pool")  # of a `model` section with a base model
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -130,9 +132,14 @@ def _load(task: Task, recipe: Recipe, base_model: Pretrained, device: str) -> Lo
     kind, labels = task.head
     pool = recipe.model.get("pool")
     pool = None if pool is None else check_pool(pool, kind)
-    return open_folder(
+    loaded = open_folder(
         base_model.source, head=kind, labels=labels or None, pool=pool, dtype=torch.float32, device=device
     )
+    for entry in attention_entries(recipe.model.get("attention", ())):
+        method = make_method({name: value for name, value in entry.items() if name != "layers"})
+        model, config = with_attention(loaded.model, loaded.config, method, entry.get("layers"))
+        loaded = replace(loaded, model=model, config=config)
+    return loaded
 
 
 def initialize(model: M) -> M:

@@ -13,6 +13,7 @@ from clearhead.attention import weights
 from clearhead.attention.capture.bins import Bins, Pool
 from clearhead.attention.inputs import AttentionInputs
 from clearhead.attention.kernels import KERNELS, choose
+from clearhead.attention.method import AttentionMethod
 from clearhead.attention.multihead import AttentionKind
 
 NUM_STRIPS = 16  # horizontal strips of a map; keys that no query of a strip attends to are skipped
@@ -26,11 +27,17 @@ class AttentionMap:
     """
 
     def __init__(
-        self, inputs: AttentionInputs, kind: AttentionKind = "self", kernel: str = "auto", output: Tensor | None = None
+        self,
+        inputs: AttentionInputs,
+        kind: AttentionKind = "self",
+        kernel: str = "auto",
+        output: Tensor | None = None,
+        method: AttentionMethod | None = None,
     ) -> None:
         self.inputs = inputs
         self.kind: AttentionKind = kind
-        self.kernel = choose(inputs, 0.0) if kernel == "auto" else kernel
+        self._method = method  # weights that are no softmax over keys
+        self.kernel = method.kind if method is not None else choose(inputs, 0.0) if kernel == "auto" else kernel
         self._output = output  # (D, H V), the output projection
         self._logsumexp: dict[tuple[int, int], Tensor] = {}  # (sequence, head) to logsumexp (T,), cached between tiles
 
@@ -56,7 +63,8 @@ class AttentionMap:
             if bad := [i for i in queries if not -count <= i < count]:
                 raise ValueError(f"sequence {sequence} has queries 0 to {count - 1}, not {bad}")
             queries = [i % count for i in queries]
-        kernel = KERNELS.get(self.kernel, KERNELS["reference"])  # the kernels of transformers are exact softmax
+        # the kernels of transformers and sparse methods are exact softmax
+        kernel = self._method or KERNELS.get(self.kernel, KERNELS["reference"])
         result = kernel.rows(self.inputs, sequence, head, queries)
         return result * self.norms(head, sequence) if value_weighted else result
 
@@ -109,6 +117,8 @@ class AttentionMap:
         if tall < 1 or wide < 1:
             raise ValueError(f"size {size}: at least one cell each way")
         rows, columns = Bins(q0, q1, tall), Bins(k0, k1, wide)
+        if self._method is not None:
+            return self._pooled_rows(head, sequence, rows, columns, pool, value_weighted)
         logsumexp = None if (k0, k1) == (0, S) else self._row_logsumexp(head, sequence)
         norms = self.norms(head, sequence) if value_weighted else None
         logs = torch.full((T,), float("-inf"), dtype=self._dtype)
@@ -203,6 +213,19 @@ class AttentionMap:
 
     def _blocks(self, sequence: int) -> Iterator[slice]:
         return weights.blocks(*self.shape(sequence))
+
+    def _pooled_rows(
+        self, head: int, sequence: int, rows: Bins, columns: Bins, pool: Pool, value_weighted: bool
+    ) -> Tensor:
+        """A tile of weights that are no softmax over keys: whole rows, then pooled, (tall, wide)."""
+        tall, wide = rows.table.shape[1], columns.table.shape[1]
+        out = torch.empty(tall, wide, dtype=self._dtype)
+        for block in weights.blocks(tall, self.shape(sequence)[1] * rows.depth):
+            part = rows.subset(block)
+            found = self.rows(part.members.tolist(), head, sequence, value_weighted=value_weighted)
+            pooled = columns.pool(found[:, columns.table], 1, pool)  # (depth tall', wide)
+            out[block] = part.pool(pooled.view(part.depth, -1, wide), 0, pool)
+        return out
 
     def _row_logsumexp(self, head: int, sequence: int) -> Tensor:
         """Logsumexp of the scores of each query, (T,): it turns any block of scores into weights."""

@@ -5,7 +5,18 @@ from typing import Protocol
 from torch import Tensor
 
 from clearhead.attention.inputs import AttentionInputs
-from clearhead.attention.kernels import autograd, bucketed, cached_step, dense, flex, grouped, reference, sdpa, varlen
+from clearhead.attention.kernels import (
+    autograd,
+    block_sparse,
+    bucketed,
+    cached_step,
+    dense,
+    flex,
+    grouped,
+    reference,
+    sdpa,
+    varlen,
+)
 from clearhead.attention.weights import Which
 
 
@@ -37,6 +48,7 @@ KERNELS: dict[str, Kernel] = {
     "reference": reference,
     "sdpa": sdpa,
     "bucketed": bucketed,
+    "block_sparse": block_sparse,
     "grouped": grouped,
     "autograd": autograd,
     "cached_step": cached_step,
@@ -48,20 +60,28 @@ KERNELS: dict[str, Kernel] = {
 # The order in which `auto` tries kernels, by device type; the last one supports everything.
 PREFERENCE: dict[str, tuple[str, ...]] = {
     "cuda": ("varlen", "flex", "sdpa", "grouped", "autograd", "reference"),
-    "cpu": ("sdpa", "bucketed", "grouped", "autograd", "reference"),
+    "cpu": ("sdpa", "bucketed", "block_sparse", "grouped", "autograd", "reference"),
 }
+
+PER_HEAD = ("reference", "block_sparse")  # kernels that take masks whose heads differ
+
+
+def unsupported_reason(kernel: str, inputs: AttentionInputs, dropout: float) -> str | None:
+    """Why the kernel of this name cannot compute these inputs; None if it can."""
+    if inputs.mask.per_head and kernel not in PER_HEAD:
+        return "the heads of this mask differ"
+    return KERNELS[kernel].unsupported_reason(inputs, dropout)
 
 
 def choose(inputs: AttentionInputs, dropout: float, kernel: str = "auto") -> str:
     """The name of the kernel that runs these inputs: the named one, or the first preferred one that supports them."""
     if kernel == "auto":
         for name in PREFERENCE.get(inputs.q.device.type, PREFERENCE["cpu"]):
-            candidate = KERNELS[name]
-            if candidate.unsupported_reason(inputs, dropout) is None and candidate.is_preferred(inputs, dropout):
+            if unsupported_reason(name, inputs, dropout) is None and KERNELS[name].is_preferred(inputs, dropout):
                 return name
         raise AssertionError("the reference kernel supports everything")
     if kernel not in KERNELS:
         raise ValueError(f"there is no kernel {kernel!r}: choose auto, {', '.join(KERNELS)}")
-    if reason := KERNELS[kernel].unsupported_reason(inputs, dropout):
+    if reason := unsupported_reason(kernel, inputs, dropout):
         raise ValueError(f"the {kernel} kernel cannot run this: {reason}; kernel='auto' finds one that can")
     return kernel

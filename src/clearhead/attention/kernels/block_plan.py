@@ -1,0 +1,156 @@
+"""The plan of the block_sparse kernel: which blocks of keys each block of queries reads, cut into tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from clearhead.attention.layout import Layout
+from clearhead.attention.masks import Mask, cache_key
+from clearhead.attention.tuning import TUNING
+
+MAX_PADDING = 8  # at most 1 / this of the blocks of a tile are padding
+
+
+@dataclass(frozen=True, eq=False)
+class BlockTile:
+    """Queries [t0, t1) of a sequence, in m equal parts, each with the blocks of keys that it reads."""
+
+    t0: int
+    t1: int
+    keys: Tensor  # (m, n): numbers of blocks of keys
+    real: Tensor | None  # (m, n) bool: False for padding; None: no padding
+    masked: tuple[int, ...]  # columns of `keys` with a block that is not fully allowed
+
+    def queries(self, x: Tensor) -> Tensor:
+        """The queries of the tile from those of a sequence (T, width), (m, t, width): the same memory."""
+        return x[self.t0 : self.t1].unflatten(0, (self.keys.shape[0], -1))
+
+    def gather(self, x: Tensor) -> Tensor:
+        """The keys or values that each part reads, (m, n size, width), from all blocks (blocks size, width)."""
+        blocks = x.view(-1, TUNING.sparse_block * x.shape[1])
+        return blocks.index_select(0, self.keys.flatten()).view(self.keys.shape[0], -1, x.shape[1])
+
+    def add(self, total: Tensor, part: Tensor) -> None:
+        """Add gradients (m, n size, width) to those of all blocks."""
+        blocks = total.view(-1, TUNING.sparse_block * total.shape[1])
+        blocks.index_add_(0, self.keys.flatten(), part.reshape(self.keys.numel(), -1))
+
+
+class HeadPlan:
+    """The tiles of a head of one sequence: together they hold each query once."""
+
+    def __init__(self, layout_q: Layout, layout_k: Layout, sequence: int, mask: Mask) -> None:
+        self._mask, self._sequence = mask, sequence
+        self._T, self._start_q = layout_q.host_lengths[sequence], layout_q.host_starts[sequence]
+        self._S, self._start_k = layout_k.host_lengths[sequence], layout_k.host_starts[sequence]
+        self.tiles = list(self._cut()) if self._T and self._S else []
+
+    @property
+    def num_pairs(self) -> int:
+        """The pairs of queries and keys that are computed."""
+        return sum((tile.t1 - tile.t0) * tile.keys.shape[1] * TUNING.sparse_block for tile in self.tiles)
+
+    def hide(self, scores: Tensor, tile: BlockTile) -> Tensor | None:
+        """Set masked scores (m, t, n size) to -inf; returns the rows without a key, (m, t, 1), or None."""
+        m, t, _ = scores.shape
+        size = TUNING.sparse_block
+        by_block = scores.view(m, t, -1, size)
+        at_q = torch.arange(tile.t0, tile.t1).view(m, t, 1) + self._start_q
+        sequence = torch.tensor(self._sequence)
+        for column in tile.masked:
+            places = (tile.keys[:, column] * size).view(m, 1, 1) + torch.arange(size)  # (m, 1, size)
+            at_k = places.clamp(max=self._S - 1) + self._start_k
+            allowed = self._mask.allows(sequence, at_q, at_k) & (places < self._S)
+            if tile.real is not None:
+                allowed = allowed & tile.real[:, column].view(m, 1, 1)
+            by_block[:, :, column].masked_fill_(~allowed, float("-inf"))
+        if len(tile.masked) < tile.keys.shape[1]:
+            return None
+        empty = scores.amax(2, keepdim=True) == float("-inf")
+        return empty if bool(empty.any()) else None
+
+    def _cut(self) -> Iterator[BlockTile]:
+        T, size = self._T, TUNING.sparse_block
+        some, every = self._touched()
+        counts = some.sum(1).tolist()
+        lo = 0
+        while lo < len(counts):
+            hi = self._last_of_tile(counts, lo)
+            most = max(max(counts[lo:hi]), 1)  # without a key, one masked block keeps the shapes
+            keys = some[lo:hi].byte().argsort(dim=1, descending=True, stable=True)[:, :most]  # (m, n)
+            real = some[lo:hi].gather(1, keys)
+            masked = (~(every[lo:hi].gather(1, keys) & real)).any(0).nonzero().flatten().tolist()
+            end, step = min(hi * size, T), min(hi * size, T) - lo * size
+            if hi - lo == 1:  # of many keys, few queries at a time
+                step = min(step, max(1, TUNING.sparse_tile_scores // (most * size)))
+            for t0 in range(lo * size, end, step):
+                yield BlockTile(t0, min(t0 + step, end), keys, None if bool(real.all()) else real, tuple(masked))
+            lo = hi
+
+    def _last_of_tile(self, counts: list[int], lo: int) -> int:
+        """The end of the tile that starts with block `lo`: whole blocks of about as many keys."""
+        size = TUNING.sparse_block
+        if (lo + 1) * size > self._T:
+            return lo + 1  # a last block of fewer queries
+        whole = min(len(counts), self._T // size)
+        most, total, hi = counts[lo], counts[lo], lo + 1
+        while hi < whole:
+            most, total = max(most, counts[hi]), total + counts[hi]
+            computed = most * (hi + 1 - lo)
+            if computed * size * size > TUNING.sparse_tile_scores or (computed - total) * MAX_PADDING > computed:
+                break
+            hi += 1
+        return hi
+
+    def _touched(self) -> tuple[Tensor, Tensor]:
+        """Which blocks the mask touches, and which it fully allows, (blocks of queries, blocks of keys)."""
+        size = TUNING.sparse_block
+        q = torch.tensor([*range(0, self._T, size), self._T]) + self._start_q
+        k = torch.tensor([*range(0, self._S, size), self._S]) + self._start_k
+        spans = q[:-1, None], q[1:, None], k[None, :-1], k[None, 1:]
+        shape = len(q) - 1, len(k) - 1
+        some = torch.as_tensor(self._mask.any_allowed(*spans)).expand(shape).clone()
+        every = torch.as_tensor(self._mask.all_allowed(*spans)).expand(shape) & some
+        if self._S % size:
+            every[:, -1] = False  # the last block holds padding
+        return some, every
+
+
+@dataclass(frozen=True, eq=False)
+class BlockCall:
+    """The arguments of one call besides its tensors, and its plans."""
+
+    layout_q: Layout
+    layout_k: Layout
+    mask: Mask
+    scale: float = 1.0
+    dropout: float = 0.0
+    seed: int = 0
+    _plans: dict[tuple[int, int], HeadPlan] = field(default_factory=dict)
+
+    def plan(self, sequence: int, head: int) -> HeadPlan:
+        """The plan of a head. All calls of a batch share the plans of a mask that has a name."""
+        place = sequence, head if self.mask.per_head else 0
+        if place not in self._plans:
+            name = cache_key(self.mask)
+            if isinstance(name, str):
+                key = "blocks", name, id(self.layout_k), TUNING.sparse_block, sequence
+                # the layout is kept alive: the key holds its id
+                plan = self.layout_q.memoize(key, lambda: (self.layout_k, self._make(*place)))[1]
+            else:
+                plan = self._make(*place)
+            self._plans[place] = plan
+        return self._plans[place]
+
+    @property
+    def share(self) -> float:
+        """The share of all pairs of queries and keys that is computed for the first head."""
+        pairs = sum(T * S for T, S in zip(self.layout_q.host_lengths, self.layout_k.host_lengths, strict=True))
+        return sum(self.plan(i, 0).num_pairs for i in range(self.layout_q.num_sequences)) / max(pairs, 1)
+
+    def _make(self, sequence: int, head: int) -> HeadPlan:
+        return HeadPlan(self.layout_q, self.layout_k, sequence, self.mask.of_head(sequence, head))

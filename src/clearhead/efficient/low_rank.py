@@ -1,0 +1,150 @@
+"""Low-rank attention: keys and values are summed up to a fixed number of rows before queries read them."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from clearhead.attention.inputs import AttentionInputs
+from clearhead.attention.masks import Full
+from clearhead.attention.method import AttentionMethod, at_least
+from clearhead.attention.weights import Which
+
+
+class LowRank(AttentionMethod):
+    """Attention of whole sequences without a mask, one sequence at a time."""
+
+    def forward(self, inputs: AttentionInputs, dropout: float = 0.0) -> Tensor:
+        self.check(inputs)
+        outputs = [inputs.zeros_with_grad(0)]
+        for sequence in range(inputs.layout_q.num_sequences):
+            q, k, v = self.tensors(inputs, sequence)
+            T, S = q.shape[1], k.shape[1]
+            outputs.append(self.attend(q, k, v, dropout).transpose(0, 1) if S and T else inputs.zeros_with_grad(T))
+        return torch.cat(outputs)
+
+    @torch.no_grad()
+    def rows(self, inputs: AttentionInputs, sequence: int, head: int, queries: Which) -> Tensor:
+        self.check(inputs)
+        dtype = torch.promote_types(inputs.q.dtype, torch.float32)
+        q, k, _ = (x[head : head + 1].to(dtype) for x in self.tensors(inputs, sequence))
+        return self.weights(q, k, queries)[0]
+
+    def check(self, inputs: AttentionInputs) -> None:
+        """Raise a ValueError for attention that this method cannot compute."""
+        if not isinstance(inputs.mask, Full):
+            raise ValueError(
+                f"{self.kind} attention mixes all keys of a text, so it has no {type(inputs.mask).__name__} mask: "
+                "use it in encoders, or choose performer, lsh or a sparse method"
+            )
+        if inputs.scale is None or inputs.bias is not None:
+            raise ValueError(f"{self.kind} attention needs dot-product scores without a bias")
+
+    def tensors(self, inputs: AttentionInputs, sequence: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, scaled, (H, T, K), keys (H, S, K) and values (H, S, V) of a sequence."""
+        rows_q, rows_k = inputs.layout_q.rows(sequence), inputs.layout_k.rows(sequence)
+        k, v = (x[rows_k].transpose(0, 1).repeat_interleave(inputs.repeats, 0) for x in (inputs.k, inputs.v))
+        return inputs.q[rows_q].transpose(0, 1) * (inputs.scale or 1.0), k, v
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
+        """The output of one sequence, (H, T, V)."""
+        raise NotImplementedError
+
+    def weights(self, q: Tensor, k: Tensor, queries: Which) -> Tensor:
+        """The factors of all values for some queries, (H, len, S)."""
+        raise NotImplementedError
+
+
+class Linformer(LowRank):
+    """Learned projections of the length to `rank` keys and values (Wang et al. 2020, section 4).
+
+    A text of length S uses the first S rows of the projection, and of its columns the first rank · S / max_len. They
+    start as means of neighbouring tokens: with rank = max_len, where this is the identity, attention is exact.
+    `shared`: one projection for keys and values.
+    """
+
+    kind = "linformer"
+
+    def __init__(self, *, rank: int = 256, max_len: int = 4096, shared: bool = True) -> None:
+        super().__init__()
+        at_least(1, rank=rank, max_len=max_len)
+        self.rank, self.max_len, self.shared = min(rank, max_len), max_len, shared
+        segment = torch.arange(max_len) * self.rank // max_len
+        projection = F.one_hot(segment, self.rank).float()
+        projection = projection / projection.sum(0)
+        self.keys = nn.Parameter(projection)  # (max_len, rank)
+        self.values = self.keys if shared else nn.Parameter(projection.clone())
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
+        S = k.shape[1]
+        short_k = self.projection(self.keys, S).T.to(k.dtype) @ k  # (H, r, K)
+        short_v = self.projection(self.values, S).T.to(v.dtype) @ v
+        weights = torch.softmax(q @ short_k.transpose(1, 2), dim=-1)  # (H, T, r)
+        return F.dropout(weights, dropout, training=dropout > 0) @ short_v
+
+    def weights(self, q: Tensor, k: Tensor, queries: Which) -> Tensor:
+        S = k.shape[1]
+        short_k = self.projection(self.keys, S).T.to(k.dtype) @ k
+        weights = torch.softmax(q[:, queries] @ short_k.transpose(1, 2), dim=-1)
+        return weights @ self.projection(self.values, S).T.to(k.dtype)
+
+    def projection(self, weight: Tensor, length: int) -> Tensor:
+        """The part of a projection that a text of this length uses, (length, r)."""
+        if length > self.max_len:
+            raise ValueError(f"a text of {length} tokens, but this linformer attention has max_len {self.max_len}")
+        return weight[:length, : -(-length * self.rank // self.max_len)]
+
+
+class Nystrom(LowRank):
+    """Attention by way of `landmarks`, the means of neighbouring queries and keys (Xiong et al. 2021, section 3).
+
+    The inverse of the small matrix is found in `iterations` steps. A text of no more tokens than landmarks is exact.
+    """
+
+    kind = "nystrom"
+
+    def __init__(self, *, landmarks: int = 64, iterations: int = 6) -> None:
+        super().__init__()
+        at_least(1, landmarks=landmarks, iterations=iterations)
+        self.landmarks, self.iterations = landmarks, iterations
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
+        if max(q.shape[1], k.shape[1]) <= self.landmarks:
+            weights = torch.softmax(q @ k.transpose(1, 2), dim=-1)
+            return F.dropout(weights, dropout, training=dropout > 0) @ v
+        left, middle, right = self.factors(q, k)
+        values = middle @ (F.dropout(right, dropout, training=dropout > 0) @ v)
+        return left @ values
+
+    def weights(self, q: Tensor, k: Tensor, queries: Which) -> Tensor:
+        if max(q.shape[1], k.shape[1]) <= self.landmarks:
+            return torch.softmax(q[:, queries] @ k.transpose(1, 2), dim=-1)
+        left, middle, right = self.factors(q, k)
+        return left[:, queries] @ middle @ right
+
+    def factors(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries by landmarks, (H, T, m), the inverse (H, m, m), and landmarks by keys, (H, m, S)."""
+        short_q, short_k = segment_means(q, self.landmarks), segment_means(k, self.landmarks)
+        left = torch.softmax(q @ short_k.transpose(1, 2), dim=-1)
+        right = torch.softmax(short_q @ k.transpose(1, 2), dim=-1)
+        return left, pseudo_inverse(torch.softmax(short_q @ short_k.transpose(1, 2), dim=-1), self.iterations), right
+
+
+def segment_means(x: Tensor, count: int) -> Tensor:
+    """The means of `count` runs of tokens (H, T, K) that are as even as whole tokens allow, (H, at most count, K)."""
+    T = x.shape[1]
+    count = min(count, T)
+    if T % count == 0:
+        return x.unflatten(1, (count, -1)).mean(2)
+    segment = torch.arange(T, device=x.device) * count // T
+    sums = x.new_zeros(x.shape[0], count, x.shape[2]).index_add(1, segment, x)
+    return sums / torch.bincount(segment, minlength=count).view(1, -1, 1)
+
+
+def pseudo_inverse(x: Tensor, iterations: int) -> Tensor:
+    """The Moore-Penrose inverse of square matrices (H, m, m) by iteration (Razavi et al. 2014)."""
+    one = torch.eye(x.shape[-1], dtype=x.dtype, device=x.device)
+    result = x.transpose(1, 2) / x.sum(1).amax(-1)[:, None, None]  # rows of a softmax sum to 1
+    for _ in range(iterations):
+        product = x @ result
+        result = 0.25 * result @ (13 * one - product @ (15 * one - product @ (7 * one - product)))
+    return result

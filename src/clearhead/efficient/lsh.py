@@ -1,0 +1,269 @@
+"""LSH attention: a query reads the keys of its own hash bucket (Reformer, Kitaev et al. 2020, section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from clearhead.attention import dropout_mask
+from clearhead.attention.inputs import AttentionInputs
+from clearhead.attention.layout import Layout
+from clearhead.attention.masks import Causal, Full, Mask
+from clearhead.attention.method import SparseMethod, at_least
+
+BLOCK = 64  # sorted queries that read one range of sorted keys
+TILE_SCORES = 2**18  # scores computed at once
+
+
+class LSH(SparseMethod):
+    """Keys in the same bucket of one of several angular hashes, at most `window` of them, and the `local` neighbours.
+
+    Queries and keys are hashed by the same random directions. Of a bucket, a query reads the keys that are nearest to
+    it by position: the last `window` before it where attention is causal, else half of them on each side. A key that
+    several rounds find counts once, so the weights are the softmax over all keys found. What a query reads depends on
+    itself and on the keys it may see, never on how many tokens follow.
+    """
+
+    kind = "lsh"
+
+    def __init__(
+        self, *, rounds: int = 4, buckets: int = 64, window: int = 128, local: int = 64, seed: int = 0
+    ) -> None:
+        super().__init__()
+        at_least(1, rounds=rounds, buckets=buckets, window=window)
+        at_least(0, local=local, seed=seed)
+        if buckets > 1 and buckets % 2:
+            raise ValueError(f"buckets is {buckets}: it must be 1 or even, a direction and its opposite")
+        self.rounds, self.buckets, self.window, self.local, self.seed = rounds, buckets, window, local, seed
+
+    @torch.no_grad()
+    def mask(self, inputs: AttentionInputs) -> LSHMask:
+        if inputs.scale is None or inputs.bias is not None:
+            raise ValueError("LSH attention needs dot-product scores without a bias")
+        return LSHMask(self, inputs)
+
+    def forward(self, inputs: AttentionInputs, dropout: float = 0.0) -> Tensor:
+        seed = int(torch.randint(2**62, ())) if dropout > 0 else 0
+        call = _Call(self.mask(inputs), inputs.mask, inputs.scale or 1.0, inputs.repeats, dropout, seed)
+        return _LSH.apply(inputs.q, inputs.k, inputs.v, call)
+
+    def bucket_of(self, x: Tensor, turn: int) -> Tensor:
+        """The bucket of each row (T, K) in one round, (T,)."""
+        if self.buckets == 1:
+            return torch.zeros(len(x), dtype=torch.int64)
+        generator = torch.Generator().manual_seed(self.seed * 1000 + turn)
+        directions = torch.randn(x.shape[1], self.buckets // 2, generator=generator, dtype=torch.float64)
+        turned = x @ (directions / directions.norm(dim=0)).to(x.dtype)
+        high, low = turned.max(1), turned.min(1)
+        return torch.where(high.values >= -low.values, high.indices, low.indices + self.buckets // 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """One order of the keys of a head: each query reads the keys whose rank is in [lo, hi)."""
+
+    order_q: Tensor  # (T,): queries by bucket, then position
+    order_k: Tensor  # (S,)
+    rank: Tensor  # (S,) int32: the place of a key in `order_k`
+    lo: Tensor  # (T,) int32
+    hi: Tensor  # (T,) int32
+
+    def finds(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """Whether these queries read these keys, of the broadcast shape."""
+        rank = self.rank[keys]
+        return (rank >= self.lo[queries]) & (rank < self.hi[queries])
+
+
+class LSHMask(Mask):
+    """The pairs that LSH attention reads. The rounds of a head are computed when they are first asked for."""
+
+    def __init__(self, method: LSH, inputs: AttentionInputs, place: tuple[int, int] | None = None) -> None:
+        self._method, self._inputs, self._place = method, inputs, place
+        self._rounds: dict[tuple[int, int], list[Round]] = {}
+
+    per_head = True  # type: ignore[assignment]
+
+    @property
+    def layouts(self) -> tuple[Layout, Layout]:
+        return self._inputs.layout_q, self._inputs.layout_k
+
+    def of_head(self, sequence: int, head: int) -> Mask:
+        mask = LSHMask(self._method, self._inputs, (sequence, head))
+        mask._rounds = self._rounds
+        return mask
+
+    def allows(self, sequence: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        if self._place is None:
+            raise ValueError("the heads of this mask differ: ask the mask of one head, `of_head(sequence, head)`")
+        layout_q, layout_k = self.layouts
+        i, j = query - layout_q.host_starts[self._place[0]], key - layout_k.host_starts[self._place[0]]
+        found = [turn.finds(i, j) for turn in self.rounds(*self._place)]
+        return torch.stack(found).any(0) & (sequence == sequence)
+
+    @torch.no_grad()
+    def rounds(self, sequence: int, head: int) -> list[Round]:
+        """The rounds of a head: the neighbours first, then one for each hash."""
+        if (sequence, head) not in self._rounds:
+            method, inputs = self._method, self._inputs
+            rows_q, rows_k = (layout.rows(sequence) for layout in self.layouts)
+            q, k = inputs.q[rows_q, head], inputs.k[rows_k, head // inputs.repeats]
+            place_q, place_k = inputs.layout_q.positions[rows_q], inputs.layout_k.positions[rows_k]
+            rounds = []
+            if method.local:
+                same_q, same_k = torch.zeros_like(place_q), torch.zeros_like(place_k)
+                rounds.append(self._round(same_q, same_k, place_q, place_k, method.local))
+            for turn in range(method.rounds):
+                buckets = method.bucket_of(q, turn), method.bucket_of(k, turn)
+                rounds.append(self._round(*buckets, place_q, place_k, method.window))
+            self._rounds[sequence, head] = rounds
+        return self._rounds[sequence, head]
+
+    def _round(self, bucket_q: Tensor, bucket_k: Tensor, place_q: Tensor, place_k: Tensor, window: int) -> Round:
+        wide = max(self._inputs.layout_q.end, self._inputs.layout_k.end) + 1
+        code_q, code_k = bucket_q * wide + place_q, bucket_k * wide + place_k
+        ordered, order_k = code_k.sort()
+        first, last = (torch.searchsorted(ordered, bucket * wide) for bucket in (bucket_q, bucket_q + 1))
+        here = torch.searchsorted(ordered, code_q, right=True)  # keys of the bucket up to the query's position
+        causal = self._inputs.mask.band[1] == 0
+        before, after = (window, 0) if causal else (window - window // 2, window // 2)
+        rank = torch.empty_like(order_k, dtype=torch.int32)
+        rank[order_k] = torch.arange(len(order_k), dtype=torch.int32)
+        lo, hi = torch.maximum(first, here - before), torch.minimum(last, here + after)
+        return Round(code_q.argsort(), order_k, rank, lo.int(), hi.int())
+
+
+@dataclass(frozen=True, eq=False)
+class _Tile:
+    queries: Tensor  # (m, t): queries of a sequence
+    keys: Tensor  # (m, s)
+    allowed: Tensor  # (m, t, s) bool
+
+
+@dataclass(frozen=True, eq=False)
+class _Call:
+    mask: LSHMask
+    layer_mask: Mask
+    scale: float
+    repeats: int
+    dropout: float
+    seed: int
+
+    def heads(self, num_heads: int) -> Iterator[tuple[int, int, slice, slice]]:
+        layout_q, layout_k = self.mask.layouts
+        for sequence in range(layout_q.num_sequences):
+            if layout_q.host_lengths[sequence] and layout_k.host_lengths[sequence]:
+                for head in range(num_heads):
+                    yield sequence, head, layout_q.rows(sequence), layout_k.rows(sequence)
+
+    def tiles(self, sequence: int, head: int) -> Iterator[_Tile]:
+        """Tiles of the pairs that a head reads: each pair is allowed in one of them."""
+        rounds = self.mask.rounds(sequence, head)
+        for number, turn in enumerate(rounds):
+            whole = len(turn.order_q) // BLOCK * BLOCK
+            for blocks in (turn.order_q[:whole].view(-1, BLOCK), turn.order_q[whole:].unsqueeze(0)):
+                for queries, ranks in _ranges(turn, blocks):
+                    keys = turn.order_k[ranks.clamp(max=len(turn.order_k) - 1)]
+                    yield _Tile(queries, keys, self._allowed(rounds, number, queries, keys, ranks, sequence, head))
+
+    def _allowed(
+        self, rounds: list[Round], number: int, queries: Tensor, keys: Tensor, ranks: Tensor, sequence: int, head: int
+    ) -> Tensor:
+        """The pairs that this round finds and no earlier one has found, where the layer's mask allows them."""
+        turn, q, k = rounds[number], queries.unsqueeze(2), keys.unsqueeze(1)
+        rank = ranks.unsqueeze(1)
+        allowed = (rank >= turn.lo[q]) & (rank < turn.hi[q])
+        for earlier in rounds[:number]:
+            allowed &= ~earlier.finds(q, k)
+        if not isinstance(self.layer_mask, (Full, Causal)):
+            layout_q, layout_k = self.mask.layouts
+            at_q, at_k = q + layout_q.host_starts[sequence], k + layout_k.host_starts[sequence]
+            allowed &= self.layer_mask.of_head(sequence, head).allows(torch.tensor(sequence), at_q, at_k)
+        return allowed
+
+    def kept(self, weights: Tensor, sequence: int, head: int, number: int) -> Tensor:
+        """The dropout mask of a tile, drawn again in backward from the same seed."""
+        seed = (self.seed + 1_000_003 * sequence + 7919 * head + 104_729 * number) % 2**63
+        return dropout_mask.keep_mask(weights.shape, self.dropout, seed, weights)
+
+
+def _ranges(turn: Round, blocks: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Groups of blocks of queries (m, t), with the ranks of the keys that they read, (m, s)."""
+    if not blocks.numel():
+        return
+    lo, hi = turn.lo[blocks].amin(1), turn.hi[blocks].amax(1)
+    widths, start = (hi - lo).tolist(), 0
+    while start < len(widths):
+        stop, wide = start + 1, widths[start]
+        while stop < len(widths) and max(wide, widths[stop]) * (stop + 1 - start) * blocks.shape[1] <= TILE_SCORES:
+            wide, stop = max(wide, widths[stop]), stop + 1
+        if wide > 0:
+            yield blocks[start:stop], lo[start:stop].unsqueeze(1) + torch.arange(wide, dtype=torch.int32)
+        start = stop
+
+
+class _LSH(torch.autograd.Function):
+    """Forward and backward by tiles; only the inputs, the output and the logsumexp of each query are kept."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, call: _Call) -> Tensor:
+        out = q.new_zeros(len(q), q.shape[1], v.shape[2])
+        total = q.new_full(q.shape[:2], float("-inf"))  # logsumexp, (N, H)
+        for sequence, head, rows_q, rows_k in call.heads(q.shape[1]):
+            hq, hk, hv = q[rows_q, head], k[rows_k, head // call.repeats], v[rows_k, head // call.repeats]
+            hout, htotal = out[rows_q, head], total[rows_q, head]
+            for number, tile in enumerate(call.tiles(sequence, head)):
+                scores = _scores(hq, hk, tile, call.scale)
+                part = scores.logsumexp(-1)  # (m, t)
+                before = htotal[tile.queries]
+                after = torch.logaddexp(before, part)
+                base = after.masked_fill(after.isneginf(), 0.0)
+                weights = scores.sub_(base.unsqueeze(2)).exp_()
+                if call.dropout > 0:
+                    weights = weights.mul_(call.kept(weights, sequence, head, number))
+                    weights = weights.mul_(dropout_mask.keep_scale(call.dropout))
+                kept_before = hout[tile.queries] * (before - base).exp().unsqueeze(2)
+                hout[tile.queries] = kept_before.baddbmm_(weights, hv[tile.keys])
+                htotal[tile.queries] = after
+        ctx.save_for_backward(q, k, v, out, total)
+        ctx.call = call
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        q, k, v, out, total = ctx.saved_tensors
+        call: _Call = ctx.call
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        delta = (grad * out).sum(2)  # (N, H)
+        for sequence, head, rows_q, rows_k in call.heads(q.shape[1]):
+            group = head // call.repeats
+            hq, hk, hv = q[rows_q, head], k[rows_k, group], v[rows_k, group]
+            hgrad, hdelta, htotal = grad[rows_q, head], delta[rows_q, head], total[rows_q, head]
+            htotal = htotal.masked_fill(htotal.isneginf(), 0.0)
+            hdq, hdk, hdv = torch.zeros_like(hq), torch.zeros_like(hk), torch.zeros_like(hv)
+            for number, tile in enumerate(call.tiles(sequence, head)):
+                weights = _scores(hq, hk, tile, call.scale).sub_(htotal[tile.queries].unsqueeze(2)).exp_()
+                up, used = hgrad[tile.queries], weights
+                dweights = up @ hv[tile.keys].transpose(1, 2)
+                if call.dropout > 0:
+                    kept = call.kept(weights, sequence, head, number).mul(dropout_mask.keep_scale(call.dropout))
+                    used, dweights = weights * kept, dweights.mul_(kept)
+                dscores = dweights.sub_(hdelta[tile.queries].unsqueeze(2)).mul_(weights).mul_(call.scale)
+                keys, queries = tile.keys.flatten(), tile.queries.flatten()
+                hdq.index_add_(0, queries, (dscores @ hk[tile.keys]).flatten(0, 1))
+                hdk.index_add_(0, keys, (dscores.transpose(1, 2) @ hq[tile.queries]).flatten(0, 1))
+                hdv.index_add_(0, keys, (used.transpose(1, 2) @ up).flatten(0, 1))
+            dq[rows_q, head] = hdq
+            dk[rows_k, group] += hdk
+            dv[rows_k, group] += hdv
+        return dq, dk, dv, None
+
+
+def _scores(hq: Tensor, hk: Tensor, tile: _Tile, scale: float) -> Tensor:
+    scores = (hq[tile.queries] * scale) @ hk[tile.keys].transpose(1, 2)
+    return scores.masked_fill_(~tile.allowed, float("-inf"))

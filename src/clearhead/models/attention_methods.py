@@ -1,0 +1,56 @@
+"""Attention methods in a model: exact attention replaced in a trained model, layer by layer."""
+
+import copy
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Literal
+
+from clearhead.efficient import AttentionMethod
+from clearhead.layers import Block
+from clearhead.models.model import Model, ModelConfig
+from clearhead.models.transformer import TransformerConfig, TransformerStack, methods_by_layer
+
+StackName = Literal["encoder", "decoder"]
+
+
+def with_attention(
+    model: Model,
+    config: ModelConfig,
+    method: AttentionMethod | None,
+    layers: Iterable[int] | None = None,
+    stack: StackName | None = None,
+) -> tuple[Model, ModelConfig]:
+    """A model that shares all weights with this one, and whose self-attention is computed by another method.
+
+    `layers` are numbers (default: all) of the encoder, or of the decoder where there is no encoder; `stack` names the
+    other. None brings exact attention back. Each layer gets its own copy of the method.
+    """
+    name: StackName = stack or ("encoder" if config.encoder is not None else "decoder")
+    settings = getattr(config, name)
+    if not isinstance(settings, TransformerConfig):
+        raise ValueError(f"the {name} of this model is no Transformer, so its attention has no other method")
+    selected = list(range(settings.num_layers) if layers is None else layers)
+    if bad := [layer for layer in selected if layer not in range(settings.num_layers)]:
+        raise ValueError(f"there is no layer {bad[0]}: the {name} has layers 0 to {settings.num_layers - 1}")
+    if settings.num_groups is not None and len(selected) < settings.num_layers:
+        raise ValueError("the layers of this model share their weights, so they share a method: leave `layers` out")
+    methods = methods_by_layer(settings)
+    for layer in selected:
+        methods[layer] = None if method is None else method.options
+    shared: dict[int, Any] = {id(t): t for t in (*model.parameters(), *model.buffers())}
+    changed = copy.deepcopy(model, shared)
+    blocks = getattr(changed, name)
+    assert isinstance(blocks, TransformerStack)
+    for layer in selected:
+        block = blocks.blocks[layer]
+        assert isinstance(block, Block)
+        block.attention.core.method = copy.deepcopy(method)
+    return changed, replace(config, **{name: replace(settings, attention=_grouped(methods))})
+
+
+def _grouped(methods: list[dict[str, Any] | None]) -> tuple[dict[str, Any], ...]:
+    """The methods of all layers as entries of a configuration, one for each different method."""
+    different = [m for i, m in enumerate(methods) if m is not None and m not in methods[:i]]
+    if len(different) == 1 and None not in methods:
+        return (different[0],)
+    return tuple({**m, "layers": [i for i, other in enumerate(methods) if other == m]} for m in different)

@@ -1,0 +1,138 @@
+"""Options, selection and errors of single methods; what all share is in `tests/efficient/test_properties.py`."""
+
+import pytest
+import torch
+
+from clearhead.attention import Causal, Full, Layout, ScaledDot, Window
+from clearhead.attention.inputs import AttentionInputs
+from clearhead.attention.masks import Mask
+from clearhead.efficient import (
+    LSH,
+    METHODS,
+    BigBird,
+    GatedLinear,
+    Linformer,
+    Nystrom,
+    Performer,
+    SelectedBlocks,
+    make_method,
+)
+
+
+def inputs(length: int, mask: Mask | None = None, heads: int = 2) -> AttentionInputs:
+    q, k, v = (torch.randn(length, heads, 8, generator=torch.Generator().manual_seed(i)) for i in range(3))
+    layout = Layout.from_lengths([length])
+    return AttentionInputs(q, k, v, layout, layout, Full() if mask is None else mask, ScaledDot())
+
+
+class TestOptions:
+    @pytest.mark.parametrize("kind", METHODS)
+    def test_round_trip(self, kind: str) -> None:
+        method = make_method({"kind": kind}, head_dim=8, max_len=64)
+        again = make_method(method.options)
+        assert again.options == method.options and type(again) is type(method)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"kind": "bigbrid"}, "there is no attention method 'bigbrid': choose bigbird"),
+            ({"window": 3}, "there is no attention method None"),
+            ({"kind": "lsh", "rouns": 2}, "lsh attention has no option rouns: it has rounds"),
+            ({"kind": "bigbird", "window": 2}, "it must be odd"),
+            ({"kind": "lsh", "buckets": 7}, "it must be 1 or even"),
+            ({"kind": "performer", "features": 0}, "features is 0: it must be a whole number, 1 or more"),
+            ({"kind": "strided", "stride": "8"}, "stride is '8'"),
+            ({"kind": "gated_linear", "head_dim": 8, "chunk": 100}, "chunk is 100"),
+        ],
+    )
+    def test_wrong_ones_are_explained(self, options: dict[str, object], message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            make_method(options)
+
+    def test_sizes_of_the_model_are_defaults(self) -> None:
+        assert make_method({"kind": "linformer"}, max_len=100, head_dim=8).options["max_len"] == 100
+        assert make_method({"kind": "linformer", "max_len": 50}, max_len=100, head_dim=8).options["max_len"] == 50
+        assert "head_dim" not in make_method({"kind": "bigbird"}, max_len=100, head_dim=8).options
+
+
+class TestMasksThatAMethodCannotCompute:
+    @pytest.mark.parametrize("method", [Linformer(rank=4, max_len=64), Nystrom(landmarks=4)])
+    def test_low_rank(self, method: Linformer | Nystrom) -> None:
+        with pytest.raises(ValueError, match="so it has no Causal mask"):
+            method(inputs(20, Causal()))
+
+    def test_performer(self) -> None:
+        with pytest.raises(ValueError, match="so it has no Window mask"):
+            Performer()(inputs(20, Window(3, 3)))
+
+    def test_recurrent(self) -> None:
+        with pytest.raises(ValueError, match="from left to right"):
+            GatedLinear(head_dim=8)(inputs(20))
+        with pytest.raises(ValueError, match="head_dim is 4"):
+            GatedLinear(head_dim=4)(inputs(20, Causal()))
+
+    def test_a_text_longer_than_the_projection(self) -> None:
+        with pytest.raises(ValueError, match="20 tokens, but this linformer attention has max_len 16"):
+            Linformer(rank=4, max_len=16)(inputs(20))
+
+
+class TestBigBird:
+    def test_each_row_reads_what_the_paper_names(self) -> None:
+        method = BigBird(window=3, global_blocks=1, random=2, block=4)
+        table = method.mask(inputs(80)).table[0]  # type: ignore[attr-defined]
+        assert table.shape == (2, 20, 20)
+        i, j = torch.arange(20).unsqueeze(1), torch.arange(20)
+        fixed = ((i - j).abs() <= 1) | (j == 0) | (i == 0)
+        assert bool(table[:, fixed].all())
+        extra = (table & ~fixed).sum(2)[:, 1:]
+        assert int(extra.max()) == 2 and float(extra.float().mean()) > 1
+        assert not torch.equal(table[0], table[1]), "heads draw different blocks"
+        other = BigBird(window=3, global_blocks=1, random=2, block=4, seed=1).mask(inputs(80))
+        assert not torch.equal(other.table[0], table)  # type: ignore[attr-defined]
+
+    def test_causal_rows_keep_their_blocks_as_the_text_grows(self) -> None:
+        method = BigBird(window=1, global_blocks=1, random=2, block=4)
+        short, long = (method.mask(inputs(n, Causal())).table[0] for n in (40, 80))  # type: ignore[attr-defined]
+        assert torch.equal(short.tril(), long[:, :10, :10].tril())
+
+    def test_random_blocks_of_a_ragged_batch_lie_inside_each_text(self) -> None:
+        """A text draws among its own blocks: as many as alone, whatever else is in the batch."""
+        layout = Layout.from_lengths([40, 400])
+        q = torch.randn(440, 2, 8)
+        method = BigBird(window=1, global_blocks=0, random=2, block=4)
+        mask = method.mask(AttentionInputs(q, q, q, layout, layout, Full(), ScaledDot()))
+        alone = method.mask(inputs(40))
+        assert torch.equal(mask.table[0, :, :10, :10], alone.table[0])  # type: ignore[attr-defined]
+
+
+class TestSelectedBlocks:
+    def test_the_block_that_holds_the_needle_is_read(self) -> None:
+        x = inputs(64, heads=1)
+        x.q.zero_()
+        x.k.zero_()
+        x.q[40:48, 0, 0] = 10.0
+        x.k[24:32, 0, 0] = 10.0
+        table = SelectedBlocks(blocks=3, block=8).mask(x).table[0, 0]  # type: ignore[attr-defined]
+        assert table[5].nonzero().flatten().tolist() == [0, 3, 5]
+
+
+class TestLSH:
+    def test_near_vectors_are_found_far_apart(self) -> None:
+        """A query finds the one key that is nearly parallel to it, wherever it is; most others it does not read."""
+        generator = torch.Generator().manual_seed(0)
+        keys = torch.randn(2000, 1, 32, generator=generator)
+        layout = Layout.from_lengths([2000])
+        queries = keys.roll(1000, 0) + 0.1 * torch.randn(2000, 1, 32, generator=generator)
+        x = AttentionInputs(queries, keys, keys, layout, layout, Full(), ScaledDot())
+        method = LSH(rounds=4, buckets=64, window=64, local=0)
+        own = method.mask(x).of_head(0, 0)
+        at = torch.arange(2000)
+        found = own.allows(torch.tensor(0), at, (at - 1000) % 2000)
+        assert float(found.float().mean()) > 0.9
+        every = own.allows(torch.tensor(0), at[:100].unsqueeze(1), at)
+        assert float(every.float().mean()) < 0.15
+
+    def test_buckets_are_even(self) -> None:
+        x = torch.randn(10_000, 16, generator=torch.Generator().manual_seed(0))
+        counts = torch.bincount(LSH(buckets=16).bucket_of(x, 0), minlength=16)
+        assert len(counts) == 16 and int(counts.min()) > 300 and int(counts.max()) < 1000
