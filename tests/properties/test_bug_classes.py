@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -22,7 +23,7 @@ def run(kernel: str, case: Case, grad: bool = False) -> torch.Tensor:
         return attend(*case.args, mask=case.mask, bias=case.bias, kernel=kernel)
 
 
-def drawn_for(kernel: str) -> dict[str, bool]:
+def drawn_for(kernel: str) -> dict[str, Any]:
     """The cases that a kernel supports: `dense` needs equal lengths, `block_sparse` takes no bias."""
     return {"equal": kernel == "dense", "biased": kernel != "block_sparse"}
 

@@ -38,6 +38,7 @@ COMMANDS = {
         "see": "Show the attention of a model as a page or a figure.",
         "explain": "Explain the similarity of two texts by their tokens.",
         "heads": "Compute statistics of every attention head over a corpus.",
+        "advise": "Measure efficient attention in a model, and advise one for each layer.",
         "info": "Describe a model folder and verify its files.",
     },
     "Predict and serve": {

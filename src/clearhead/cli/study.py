@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from clearhead.studies.bottleneck import BottleneckResult
     from clearhead.studies.domain_pretraining import DomainResult
+    from clearhead.studies.efficient_attention import EfficientResult
     from clearhead.studies.gradient import GradientResult
     from clearhead.studies.labels_needed import LabelsResult
     from clearhead.studies.language_models import LanguageModelsResult
@@ -230,6 +231,22 @@ def _domain(args: StudyArgs) -> DomainResult:
     return domain_pretraining.measure(runs, *domain_pretraining.covid_qa(), data="COVID-QA", **options)
 
 
+def _efficient(args: StudyArgs) -> EfficientResult:
+    from clearhead.pipeline import load
+    from clearhead.studies import efficient_attention
+    from clearhead.studies.training import StudyCorpus
+    from clearhead.train.init_model import base_model_folder
+
+    sizes: dict[str, Any] = {"lengths": (256, 512), "memory": False, "max_tokens": 96} if args.quick else {}
+    if args.quick and args.text is None:
+        text = "The cat sat on the mat, and the dog slept beside the fire. " * 20
+    else:
+        text = StudyCorpus.from_file(args.text).path.read_text(encoding="utf-8")
+    name = Path(args.models[0]).name if args.models else "MiniLM"
+    pipeline = load(base_model_folder(_base_model(args.models), Path()))
+    return efficient_attention.measure(pipeline, text, name, on_progress=args.on_progress, **sizes)
+
+
 def _base_model(models: list[str]) -> str:
     from clearhead.studies import labels_needed as labels
 
@@ -283,6 +300,15 @@ def show_domain(console: Console, measured: DomainResult) -> None:
     console.print(f"F1 gained by further pretraining, paired by seed: {measured.gained}")
 
 
+def show_efficient(console: Console, measured: EfficientResult) -> None:
+    table = _table("method", "output error", "weight error", "missed", "all layers", "tokens", "seconds", "MB", "slope")
+    for m in measured.methods:
+        errors = (f"{x:.3f}" for x in (m.mean_output_error, m.mean_weight_error, m.mean_missed, m.all_layers))
+        memory = "" if m.megabytes is None else f"{m.megabytes:,.0f}"
+        table.add_row(m.method, *errors, f"{m.lengths[-1]:,}", f"{m.seconds[-1]:.3f}", memory, f"{m.slope:.2f}")
+    console.print(table)
+
+
 def show_bottleneck(console: Console, measured: BottleneckResult) -> None:
     table = _table("model", "parameters", "BLEU", "chrF")
     for b in measured.translators[0].buckets:
@@ -334,4 +360,5 @@ RUNNERS: dict[str, tuple[tuple[str, ...], Callable[[StudyArgs], Any], Callable[[
     "word_order": (("--model",), _word_order, show_word_order),
     "scaling": (("--text",), _scaling, show_scaling),
     "domain_pretraining": (("--model",), _domain, show_domain),
+    "efficient": (("--model", "--text"), _efficient, show_efficient),
 }

@@ -3,6 +3,7 @@
 from clearhead.studies import (
     bottleneck,
     domain_pretraining,
+    efficient_attention,
     gradient,
     labels_needed,
     language_models,
@@ -15,9 +16,10 @@ from clearhead.studies.training import StudyCorpus
 STUDIES = {
     "bottleneck": bottleneck, "gradient": gradient, "language_models": language_models, "labels": labels_needed,
     "word_senses": word_senses, "word_order": word_order, "scaling": scaling, "domain_pretraining": domain_pretraining,
+    "efficient": efficient_attention,
 }  # fmt: skip
 
 __all__ = [
-    "STUDIES", "StudyCorpus", "bottleneck", "domain_pretraining", "gradient", "labels_needed", "language_models",
-    "scaling", "word_order", "word_senses",
+    "STUDIES", "StudyCorpus", "bottleneck", "domain_pretraining", "efficient_attention", "gradient", "labels_needed",
+    "language_models", "scaling", "word_order", "word_senses",
 ]  # fmt: skip

@@ -46,6 +46,10 @@ class StudyCorpus:
         return StudyCorpus(name, base, max(1, min(1000, lines // 20)))
 
     @property
+    def path(self) -> Path:
+        return locate(self.name, self.base)
+
+    @property
     def part(self) -> dict[str, str]:
         return {"text": self.name}
 
