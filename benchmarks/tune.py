@@ -147,7 +147,7 @@ CASES: dict[str, tuple[tuple[Any, ...], list[Any]]] = {
     ),
     "strip_queries": ((256, 512, 1024), [Batch(lengths=(4096,), window=128), Batch(lengths=(2048, 3000), window=256)]),
     "sparse_block": ((32, 64, 128), SPARSE),
-    "sparse_tile_scores": ((2**15, 2**16, 2**17, 2**18, 2**19), SPARSE),
+    "sparse_tile_scores": ((2**16, 2**17, 2**18, 2**19, 2**20), SPARSE),
     "sparse_from": ((512, 1024, 2048, 4096), [Batch(lengths=(n,), window=64) for n in (768, 1536, 3072)]),
     "sparse_fraction": ((2, 4, 8), [Batch(lengths=(3072,), window=n) for n in (200, 500)]),
     "weight_block_scores": ((2**19, 2**20, 2**21, 2**22), [Weights(2048), Weights(4096)]),

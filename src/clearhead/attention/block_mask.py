@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -23,6 +24,7 @@ class BlockMask(Mask):
     table: Tensor  # (B or 1, H or 1, n, m) bool
     size: int
     query_size: int | None = None
+    name: Hashable | None = None  # equal for equal tables
 
     def __post_init__(self) -> None:
         if self.table.dim() != 4 or self.table.dtype != torch.bool or self.size < 1:
@@ -45,6 +47,10 @@ class BlockMask(Mask):
 
     def any_allowed(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
         return (self._count(q_lo, q_hi, k_lo, k_hi)[0] > 0).any(0)
+
+    @property
+    def key(self) -> Hashable | None:
+        return self.name
 
     @property
     def per_head(self) -> bool:

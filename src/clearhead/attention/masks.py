@@ -42,6 +42,11 @@ class Mask:
         return None, None
 
     @property
+    def key(self) -> Hashable | None:
+        """What a mask of your own has in common with all that allow the same; None: plans for it are not shared."""
+        return None
+
+    @property
     def per_head(self) -> bool:
         """True if heads differ: only kernels that ask `of_head` can use it."""
         return False
@@ -287,6 +292,15 @@ def cache_key(mask: Mask) -> Hashable:
     except ValueError:
         return id(mask)
     return id(mask) if data else words
+
+
+def shared_key(mask: Mask) -> Hashable | None:
+    """Equal for masks that are known to be the same, also in parts; None where that is not known."""
+    if isinstance(mask, (And, Or)):
+        keys = shared_key(mask.one), shared_key(mask.two)
+        return None if None in keys else (type(mask).__name__, *keys)
+    own = cache_key(mask)
+    return mask.key if mask.key is not None else own if isinstance(own, str) else None
 
 
 def deserialize(words: str, tensors: list[Tensor]) -> Mask:

@@ -46,7 +46,7 @@ class Tuning:
 
     # the block_sparse kernel
     sparse_block: int = 64  # queries and keys of a block
-    sparse_tile_scores: int = 2**17  # scores computed at once
+    sparse_tile_scores: int = 2**19  # scores computed at once
     sparse_from: int = 1024  # tokens of the longest sequence
     sparse_fraction: int = 4  # chosen if the mask touches at most 1 / this of all pairs
 

@@ -218,16 +218,17 @@ class _LSH(torch.autograd.Function):
             hout, htotal = out[rows_q, head], total[rows_q, head]
             for number, tile in enumerate(call.tiles(sequence, head)):
                 scores = _scores(hq, hk, tile, call.scale)
-                part = scores.logsumexp(-1)  # (m, t)
+                top = scores.amax(2, keepdim=True)  # (m, t, 1)
+                weights = scores.sub_(top.masked_fill(top.isneginf(), 0.0)).exp_()
+                part = weights.sum(2).log_().add_(top.squeeze(2))  # logsumexp, (m, t)
                 before = htotal[tile.queries]
                 after = torch.logaddexp(before, part)
                 base = after.masked_fill(after.isneginf(), 0.0)
-                weights = scores.sub_(base.unsqueeze(2)).exp_()
                 if call.dropout > 0:
                     weights = weights.mul_(call.kept(weights, sequence, head, number))
                     weights = weights.mul_(dropout_mask.keep_scale(call.dropout))
-                kept_before = hout[tile.queries] * (before - base).exp().unsqueeze(2)
-                hout[tile.queries] = kept_before.baddbmm_(weights, hv[tile.keys])
+                new = (weights @ _take(hv, tile.keys)).mul_((top.squeeze(2) - base).exp().unsqueeze(2))
+                hout[tile.queries] = new.addcmul_(_take(hout, tile.queries), (before - base).exp().unsqueeze(2))
                 htotal[tile.queries] = after
         ctx.save_for_backward(q, k, v, out, total)
         ctx.call = call
@@ -248,15 +249,15 @@ class _LSH(torch.autograd.Function):
             hdq, hdk, hdv = torch.zeros_like(hq), torch.zeros_like(hk), torch.zeros_like(hv)
             for number, tile in enumerate(call.tiles(sequence, head)):
                 weights = _scores(hq, hk, tile, call.scale).sub_(htotal[tile.queries].unsqueeze(2)).exp_()
-                up, used = hgrad[tile.queries], weights
-                dweights = up @ hv[tile.keys].transpose(1, 2)
+                up, used = _take(hgrad, tile.queries), weights
+                dweights = up @ _take(hv, tile.keys).transpose(1, 2)
                 if call.dropout > 0:
                     kept = call.kept(weights, sequence, head, number).mul(dropout_mask.keep_scale(call.dropout))
                     used, dweights = weights * kept, dweights.mul_(kept)
                 dscores = dweights.sub_(hdelta[tile.queries].unsqueeze(2)).mul_(weights).mul_(call.scale)
                 keys, queries = tile.keys.flatten(), tile.queries.flatten()
-                hdq.index_add_(0, queries, (dscores @ hk[tile.keys]).flatten(0, 1))
-                hdk.index_add_(0, keys, (dscores.transpose(1, 2) @ hq[tile.queries]).flatten(0, 1))
+                hdq.index_add_(0, queries, (dscores @ _take(hk, tile.keys)).flatten(0, 1))
+                hdk.index_add_(0, keys, (dscores.transpose(1, 2) @ _take(hq, tile.queries)).flatten(0, 1))
                 hdv.index_add_(0, keys, (used.transpose(1, 2) @ up).flatten(0, 1))
             dq[rows_q, head] = hdq
             dk[rows_k, group] += hdk
@@ -265,5 +266,10 @@ class _LSH(torch.autograd.Function):
 
 
 def _scores(hq: Tensor, hk: Tensor, tile: _Tile, scale: float) -> Tensor:
-    scores = (hq[tile.queries] * scale) @ hk[tile.keys].transpose(1, 2)
+    scores = (_take(hq, tile.queries) * scale) @ _take(hk, tile.keys).transpose(1, 2)
     return scores.masked_fill_(~tile.allowed, float("-inf"))
+
+
+def _take(x: Tensor, rows: Tensor) -> Tensor:
+    """Rows (m, n) of a head (T, width), (m, n, width)."""
+    return x.index_select(0, rows.flatten()).view(*rows.shape, -1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from clearhead.attention.block_mask import BlockMask
 from clearhead.attention.inputs import AttentionInputs
-from clearhead.attention.masks import Causal, Global, Limit, Mask, Window
+from clearhead.attention.masks import Causal, Global, Mask, Window
 from clearhead.attention.method import SparseMethod, at_least
 
 
@@ -39,9 +40,9 @@ class BigBird(SparseMethod):
         causal, heads = inputs.mask.band[1] == 0, inputs.num_heads
         key = "bigbird", *self.options.values(), causal, heads, id(inputs.layout_k)
         # the layout is kept alive: the key holds its id
-        return inputs.layout_q.memoize(key, lambda: (inputs.layout_k, self._make(inputs, causal, heads)))[1]
+        return inputs.layout_q.memoize(key, lambda: (inputs.layout_k, self._make(inputs, causal, heads, key)))[1]
 
-    def _make(self, inputs: AttentionInputs, causal: bool, heads: int) -> BlockMask:
+    def _make(self, inputs: AttentionInputs, causal: bool, heads: int, name: Hashable) -> BlockMask:
         layouts = (inputs.layout_q, inputs.layout_k)
         ends = [[s + n for s, n in zip(x.host_starts, x.host_lengths, strict=True)] for x in layouts]
         n, m = (max(1, -(-max(end, default=0) // self.block)) for end in ends)
@@ -49,8 +50,8 @@ class BigBird(SparseMethod):
         counts = {-(-k // self.block) for k in ends[1]} if not causal else {m}
         tables = {count: self._table(n, m, count, causal, heads if self.random else 1) for count in counts}
         if len(tables) == 1:
-            return BlockMask(next(iter(tables.values())).unsqueeze(0), self.block)
-        return BlockMask(torch.stack([tables[-(-k // self.block)] for k in ends[1]]), self.block)
+            return BlockMask(next(iter(tables.values())).unsqueeze(0), self.block, name=name)
+        return BlockMask(torch.stack([tables[-(-k // self.block)] for k in ends[1]]), self.block, name=name)
 
     def _table(self, n: int, m: int, count: int, causal: bool, heads: int) -> Tensor:
         """Which blocks are allowed, (heads, n, m), in a sequence of `count` blocks of keys."""
@@ -150,5 +151,5 @@ class _Multiples(Mask):
         return most // self.stride * self.stride >= least
 
     @property
-    def band(self) -> tuple[Limit, Limit]:
-        return (None, None)
+    def key(self) -> Hashable:
+        return "multiples", self.stride

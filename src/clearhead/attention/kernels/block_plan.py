@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from clearhead.attention.layout import Layout
-from clearhead.attention.masks import Mask, cache_key
+from clearhead.attention.masks import Mask, shared_key
 from clearhead.attention.tuning import TUNING
 
 MAX_PADDING = 8  # at most 1 / this of the blocks of a tile are padding
@@ -22,8 +22,8 @@ class BlockTile:
     t0: int
     t1: int
     keys: Tensor  # (m, n): numbers of blocks of keys
-    real: Tensor | None  # (m, n) bool: False for padding; None: no padding
-    masked: tuple[int, ...]  # columns of `keys` with a block that is not fully allowed
+    hidden: dict[int, Tensor]  # (m or 1, t, size) bool, for columns of `keys` with a block that is not fully allowed
+    run: int | None  # the first block, if each part reads n blocks in a row, one block after the part before
 
     def queries(self, x: Tensor) -> Tensor:
         """The queries of the tile from those of a sequence (T, width), (m, t, width): the same memory."""
@@ -31,8 +31,13 @@ class BlockTile:
 
     def gather(self, x: Tensor) -> Tensor:
         """The keys or values that each part reads, (m, n size, width), from all blocks (blocks size, width)."""
-        blocks = x.view(-1, TUNING.sparse_block * x.shape[1])
-        return blocks.index_select(0, self.keys.flatten()).view(self.keys.shape[0], -1, x.shape[1])
+        size, width = TUNING.sparse_block, x.shape[1]
+        m, n = self.keys.shape
+        if self.run is not None:  # overlapping parts of the same memory
+            return x.as_strided(
+                (m, n * size, width), (size * width, width, 1), x.storage_offset() + self.run * size * width
+            )
+        return x.view(-1, size * width).index_select(0, self.keys.flatten()).view(m, -1, width)
 
     def add(self, total: Tensor, part: Tensor) -> None:
         """Add gradients (m, n size, width) to those of all blocks."""
@@ -47,6 +52,7 @@ class HeadPlan:
         self._mask, self._sequence = mask, sequence
         self._T, self._start_q = layout_q.host_lengths[sequence], layout_q.host_starts[sequence]
         self._S, self._start_k = layout_k.host_lengths[sequence], layout_k.host_starts[sequence]
+        self._same: dict[tuple[torch.Size, bytes], Tensor] = {}  # equal masks are kept once
         self.tiles = list(self._cut()) if self._T and self._S else []
 
     @property
@@ -56,22 +62,26 @@ class HeadPlan:
 
     def hide(self, scores: Tensor, tile: BlockTile) -> Tensor | None:
         """Set masked scores (m, t, n size) to -inf; returns the rows without a key, (m, t, 1), or None."""
-        m, t, _ = scores.shape
-        size = TUNING.sparse_block
-        by_block = scores.view(m, t, -1, size)
-        at_q = torch.arange(tile.t0, tile.t1).view(m, t, 1) + self._start_q
-        sequence = torch.tensor(self._sequence)
-        for column in tile.masked:
-            places = (tile.keys[:, column] * size).view(m, 1, 1) + torch.arange(size)  # (m, 1, size)
-            at_k = places.clamp(max=self._S - 1) + self._start_k
-            allowed = self._mask.allows(sequence, at_q, at_k) & (places < self._S)
-            if tile.real is not None:
-                allowed = allowed & tile.real[:, column].view(m, 1, 1)
-            by_block[:, :, column].masked_fill_(~allowed, float("-inf"))
-        if len(tile.masked) < tile.keys.shape[1]:
+        by_block = scores.view(*scores.shape[:2], -1, TUNING.sparse_block)
+        for column, hidden in tile.hidden.items():
+            by_block[:, :, column].masked_fill_(hidden, float("-inf"))
+        if len(tile.hidden) < tile.keys.shape[1]:
             return None
         empty = scores.amax(2, keepdim=True) == float("-inf")
         return empty if bool(empty.any()) else None
+
+    def _hidden(self, t0: int, t1: int, keys: Tensor, real: Tensor) -> Tensor:
+        """What the mask hides of one block of keys (m,) for each part of the queries, (m or 1, t, size) bool."""
+        size, m = TUNING.sparse_block, len(keys)
+        at_q = torch.arange(t0, t1).view(m, -1, 1) + self._start_q
+        places = (keys * size).view(m, 1, 1) + torch.arange(size)  # (m, 1, size)
+        at_k = places.clamp(max=self._S - 1) + self._start_k
+        allowed = self._mask.allows(torch.tensor(self._sequence), at_q, at_k) & (places < self._S) & real.view(m, 1, 1)
+        hidden = ~allowed.expand(m, at_q.shape[1], size)
+        if bool((hidden == hidden[:1]).all()):
+            hidden = hidden[:1]
+        hidden = hidden.contiguous()
+        return self._same.setdefault((hidden.shape, hidden.numpy().tobytes()), hidden)
 
     def _cut(self) -> Iterator[BlockTile]:
         T, size = self._T, TUNING.sparse_block
@@ -88,7 +98,9 @@ class HeadPlan:
             if hi - lo == 1:  # of many keys, few queries at a time
                 step = min(step, max(1, TUNING.sparse_tile_scores // (most * size)))
             for t0 in range(lo * size, end, step):
-                yield BlockTile(t0, min(t0 + step, end), keys, None if bool(real.all()) else real, tuple(masked))
+                t1 = min(t0 + step, end)
+                hidden = {column: self._hidden(t0, t1, keys[:, column], real[:, column]) for column in masked}
+                yield BlockTile(t0, t1, keys, hidden, _run(keys))
             lo = hi
 
     def _last_of_tile(self, counts: list[int], lo: int) -> int:
@@ -120,6 +132,13 @@ class HeadPlan:
         return some, every
 
 
+def _run(keys: Tensor) -> int | None:
+    """The first block, if the blocks of each part follow each other, and each part starts one block later."""
+    m, n = keys.shape
+    expected = keys[0, 0] + torch.arange(m).unsqueeze(1) + torch.arange(n)
+    return int(keys[0, 0]) if torch.equal(keys, expected) else None
+
+
 @dataclass(frozen=True, eq=False)
 class BlockCall:
     """The arguments of one call besides its tensors, and its plans."""
@@ -133,24 +152,21 @@ class BlockCall:
     _plans: dict[tuple[int, int], HeadPlan] = field(default_factory=dict)
 
     def plan(self, sequence: int, head: int) -> HeadPlan:
-        """The plan of a head. All calls of a batch share the plans of a mask that has a name."""
+        """The plan of a head. All calls of a batch share the plans of a mask that is known to be the same."""
+        key = shared_key(self.mask)
+        plans = self._plans
+        if key is not None:
+            name = "blocks", key, id(self.layout_k), TUNING.sparse_block, TUNING.sparse_tile_scores
+            # the layout is kept alive: the key holds its id
+            plans = self.layout_q.memoize(name, lambda: (self.layout_k, {}))[1]
         place = sequence, head if self.mask.per_head else 0
-        if place not in self._plans:
-            name = cache_key(self.mask)
-            if isinstance(name, str):
-                key = "blocks", name, id(self.layout_k), TUNING.sparse_block, sequence
-                # the layout is kept alive: the key holds its id
-                plan = self.layout_q.memoize(key, lambda: (self.layout_k, self._make(*place)))[1]
-            else:
-                plan = self._make(*place)
-            self._plans[place] = plan
-        return self._plans[place]
+        if place not in plans:
+            own = self.mask.of_head(*place)
+            plans[place] = HeadPlan(self.layout_q, self.layout_k, sequence, own)
+        return plans[place]
 
     @property
     def share(self) -> float:
         """The share of all pairs of queries and keys that is computed for the first head."""
         pairs = sum(T * S for T, S in zip(self.layout_q.host_lengths, self.layout_k.host_lengths, strict=True))
         return sum(self.plan(i, 0).num_pairs for i in range(self.layout_q.num_sequences)) / max(pairs, 1)
-
-    def _make(self, sequence: int, head: int) -> HeadPlan:
-        return HeadPlan(self.layout_q, self.layout_k, sequence, self.mask.of_head(sequence, head))
