@@ -116,6 +116,29 @@ class TestSelectedBlocks:
         assert table[5].nonzero().flatten().tolist() == [0, 3, 5]
 
 
+class TestNystrom:
+    @pytest.mark.parametrize("landmarks", [4, 64])
+    def test_a_convolution_of_the_values_is_added(self, landmarks: int) -> None:
+        x = inputs(21)
+        plain, method = Nystrom(landmarks=landmarks), Nystrom(landmarks=landmarks, conv=5, num_heads=2)
+        assert method.taps is not None
+        torch.nn.init.normal_(method.taps, generator=torch.Generator().manual_seed(0))
+        with torch.no_grad():
+            out, without = method(x), plain(x)
+            for head in range(2):
+                taps, values = method.taps[head].flatten(), x.v[:, head]
+                near = torch.stack([
+                    sum((taps[j] * values[t + j - 2] for j in range(5) if 0 <= t + j - 2 < 21), torch.zeros(8))
+                    for t in range(21)
+                ])  # fmt: skip
+                torch.testing.assert_close(out[:, head], without[:, head] + near)
+                torch.testing.assert_close(method.rows(x, 0, head, [3, 20]) @ values, out[[3, 20], head])
+
+    def test_an_even_convolution_is_refused(self) -> None:
+        with pytest.raises(ValueError, match="it must be odd"):
+            Nystrom(conv=4)
+
+
 class TestLSH:
     def test_near_vectors_are_found_far_apart(self) -> None:
         """A query finds the one key that is nearly parallel to it, wherever it is; most others it does not read."""

@@ -58,6 +58,13 @@ def _many(config: str, settings: dict[str, Any], *architectures: str) -> list[Ca
     return [Case(name, config, settings) for name in architectures]
 
 
+NYSTROM = {
+    **BERT,
+    "max_position_embeddings": 44,
+    "segment_means_seq_len": 44,
+    "num_landmarks": 11,
+    "conv_kernel_size": 5,
+}
 GPT2 = {"n_embd": 32, "n_layer": 3, "n_head": 4, "vocab_size": 61, "n_positions": 24, "resid_pdrop": 0.0,
         "embd_pdrop": 0.0, "attn_pdrop": 0.0, "pad_token_id": 0, "num_labels": 3, "classifier_dropout": 0.0}  # fmt: skip
 DISTIL = {"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 48, "vocab_size": 61, "max_position_embeddings": 24,
@@ -88,6 +95,8 @@ CASES = [
     *_many("ModernBertConfig", MODERN, "ModernBertModel", *(f"ModernBertFor{h}" for h in HEADS)),
     Case("ModernBertForSequenceClassification", "ModernBertConfig",
          {**MODERN, "classifier_pooling": "mean", "norm_bias": True, "mlp_bias": True, "attention_bias": True}, "biases"),
+    *_many("NystromformerConfig", NYSTROM, "NystromformerModel", *(f"NystromformerFor{h}" for h in HEADS)),
+    Case("NystromformerModel", "NystromformerConfig", {**NYSTROM, "num_landmarks": 44}, "exact"),
     *_many("GPT2Config", GPT2, "GPT2Model", "GPT2LMHeadModel", "GPT2ForSequenceClassification",
            "GPT2ForTokenClassification", "GPT2ForQuestionAnswering"),
     Case("GPT2LMHeadModel", "GPT2Config", {**GPT2, "n_inner": 40, "activation_function": "relu"}, "inner"),

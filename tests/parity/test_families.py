@@ -47,6 +47,8 @@ class Both:
             if self.ours.decoder is not None:
                 self._add_target(low, high, pad, TARGETS[:3])
             return
+        if c.model_type == "nystromformer":  # it mixes padding, and the texts of a batch, into what it computes
+            self.layout = self.read = Layout.uniform(1, len(self.ids))
         if c.model_type == "siglip_text_model":  # it pools the last position, padded or not
             self.layout = self.read = Layout.uniform(4, len(self.ids) // 4)
         if c.model_type == "clip_text_model":  # it pools where a text ends

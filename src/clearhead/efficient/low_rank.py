@@ -26,8 +26,8 @@ class LowRank(AttentionMethod):
     def rows(self, inputs: AttentionInputs, sequence: int, head: int, queries: Which) -> Tensor:
         self.check(inputs)
         dtype = torch.promote_types(inputs.q.dtype, torch.float32)
-        q, k, _ = (x[head : head + 1].to(dtype) for x in self.tensors(inputs, sequence))
-        return self.weights(q, k, queries)[0]
+        q, k, _ = (x.to(dtype) for x in self.tensors(inputs, sequence))
+        return self.weights(q, k, head, queries)
 
     def check(self, inputs: AttentionInputs) -> None:
         """Raise a ValueError for attention that this method cannot compute."""
@@ -49,8 +49,8 @@ class LowRank(AttentionMethod):
         """The output of one sequence, (H, T, V)."""
         raise NotImplementedError
 
-    def weights(self, q: Tensor, k: Tensor, queries: Which) -> Tensor:
-        """The factors of all values for some queries, (H, len, S)."""
+    def weights(self, q: Tensor, k: Tensor, head: int, queries: Which) -> Tensor:
+        """The factors of all values for some queries of a head, (len, S)."""
         raise NotImplementedError
 
 
@@ -81,10 +81,10 @@ class Linformer(LowRank):
         weights = torch.softmax(q @ short_k.transpose(1, 2), dim=-1)  # (H, T, r)
         return F.dropout(weights, dropout, training=dropout > 0) @ short_v
 
-    def weights(self, q: Tensor, k: Tensor, queries: Which) -> Tensor:
+    def weights(self, q: Tensor, k: Tensor, head: int, queries: Which) -> Tensor:
         S = k.shape[1]
-        short_k = self.projection(self.keys, S).T.to(k.dtype) @ k
-        weights = torch.softmax(q[:, queries] @ short_k.transpose(1, 2), dim=-1)
+        short_k = self.projection(self.keys, S).T.to(k.dtype) @ k[head]
+        weights = torch.softmax(q[head, queries] @ short_k.T, dim=-1)
         return weights @ self.projection(self.values, S).T.to(k.dtype)
 
     def projection(self, weight: Tensor, length: int) -> Tensor:
@@ -98,28 +98,45 @@ class Nystrom(LowRank):
     """Attention by way of `landmarks`, the means of neighbouring queries and keys (Xiong et al. 2021, section 3).
 
     The inverse of the small matrix is found in `iterations` steps. A text of no more tokens than landmarks is exact.
+    With `conv`, an odd number of tokens, a learned convolution of the values is added, of its own for each of
+    `num_heads` heads (section 4.2).
     """
 
     kind = "nystrom"
 
-    def __init__(self, *, landmarks: int = 64, iterations: int = 6) -> None:
+    def __init__(self, *, landmarks: int = 64, iterations: int = 6, conv: int = 0, num_heads: int = 1) -> None:
         super().__init__()
-        at_least(1, landmarks=landmarks, iterations=iterations)
-        self.landmarks, self.iterations = landmarks, iterations
+        at_least(1, landmarks=landmarks, iterations=iterations, num_heads=num_heads)
+        at_least(0, conv=conv)
+        if conv and conv % 2 == 0:
+            raise ValueError(f"conv is {conv}: it must be odd, a token and as many on each side")
+        self.landmarks, self.iterations, self.conv, self.num_heads = landmarks, iterations, conv, num_heads
+        self.taps = nn.Parameter(torch.zeros(num_heads, 1, conv, 1)) if conv else None
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
         if max(q.shape[1], k.shape[1]) <= self.landmarks:
             weights = torch.softmax(q @ k.transpose(1, 2), dim=-1)
-            return F.dropout(weights, dropout, training=dropout > 0) @ v
-        left, middle, right = self.factors(q, k)
-        values = middle @ (F.dropout(right, dropout, training=dropout > 0) @ v)
-        return left @ values
+            out = F.dropout(weights, dropout, training=dropout > 0) @ v
+        else:
+            left, middle, right = self.factors(q, k)
+            out = left @ (middle @ (F.dropout(right, dropout, training=dropout > 0) @ v))
+        if self.taps is None:
+            return out
+        near = F.conv2d(v.unsqueeze(0), self.taps.to(v.dtype), padding=(self.conv // 2, 0), groups=self.num_heads)
+        return out + near[0]
 
-    def weights(self, q: Tensor, k: Tensor, queries: Which) -> Tensor:
+    def weights(self, q: Tensor, k: Tensor, head: int, queries: Which) -> Tensor:
         if max(q.shape[1], k.shape[1]) <= self.landmarks:
-            return torch.softmax(q[:, queries] @ k.transpose(1, 2), dim=-1)
-        left, middle, right = self.factors(q, k)
-        return left[:, queries] @ middle @ right
+            result = torch.softmax(q[head, queries] @ k[head].T, dim=-1)
+        else:
+            left, middle, right = self.factors(q, k)
+            result = left[head, queries] @ middle[head] @ right[head]
+        if self.taps is None:
+            return result
+        at_q, at_k = (torch.arange(n, device=q.device) for n in (q.shape[1], k.shape[1]))
+        tap = at_k - at_q[queries].unsqueeze(1) + self.conv // 2  # (len, S)
+        taps = self.taps[head].flatten().to(q.dtype)[tap.clamp(0, self.conv - 1)]
+        return result + taps.masked_fill((tap < 0) | (tap >= self.conv), 0.0)
 
     def factors(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries by landmarks, (H, T, m), the inverse (H, m, m), and landmarks by keys, (H, m, S)."""
@@ -143,7 +160,7 @@ def segment_means(x: Tensor, count: int) -> Tensor:
 def pseudo_inverse(x: Tensor, iterations: int) -> Tensor:
     """The Moore-Penrose inverse of square matrices (H, m, m) by iteration (Razavi et al. 2014)."""
     one = torch.eye(x.shape[-1], dtype=x.dtype, device=x.device)
-    result = x.transpose(1, 2) / x.sum(1).amax(-1)[:, None, None]  # rows of a softmax sum to 1
+    result = x.transpose(1, 2) / x.sum(1).amax()  # rows of a softmax sum to 1; one factor for all heads
     for _ in range(iterations):
         product = x @ result
         result = 0.25 * result @ (13 * one - product @ (15 * one - product @ (7 * one - product)))

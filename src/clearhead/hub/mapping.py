@@ -242,10 +242,15 @@ class Family:
                 scope, _, setting = name.rpartition(".")
                 if scope in ("", stack) and key.of(out) != getattr(settings, setting):
                     out.update(key.to(getattr(settings, setting), out))
-        stacks = {stack: getattr(config, stack) for stack in self.stacks}
-        transformers = {name: stack for name, stack in stacks.items() if isinstance(stack, TransformerConfig)}
-        methods = {name: [dict(m) for m in stack.attention] for name, stack in transformers.items() if stack.attention}
-        out = {**{k: v for k, v in out.items() if k != METHODS}, **({METHODS: methods} if methods else {})}
+        out.pop(METHODS, None)
+        methods: dict[str, list[dict[str, Any]]] = {}
+        for name in self.stacks:
+            stack = getattr(config, name)
+            if isinstance(stack, TransformerConfig) and stack.attention != self._settings(out, name).get(
+                "attention", ()
+            ):
+                methods[name] = [dict(method) for method in stack.attention]
+        out |= {METHODS: methods} if methods else {}
         for name, key in self.model.items():
             if key.of(out) != getattr(config, name):
                 out.update(key.to(getattr(config, name), out))
@@ -270,12 +275,12 @@ class Family:
         head = self.head(architecture)
         prefix = f"{self.prefix}." if head.prefixed and self.prefix else ""
         names = list(names)
-        table = [(prefix + hf_name, _to_map(params), False, True) for hf_name, params in self.weights.items()]
+        table = [(name, TensorMap((name,)), False, False) for name in names if ".core.method." in name]
+        table += [(prefix + hf_name, _to_map(params), False, True) for hf_name, params in self.weights.items()]
         for hf_name, params in head.weights.items():
             tensor_map = _to_map(params)
             tensor_map = replace(tensor_map, names=tuple(f"head.{n}" for n in tensor_map.names))
             table.append((hf_name.replace("~", prefix), tensor_map, True, "~" in hf_name))
-        table += [(name, TensorMap((name,)), False, False) for name in names if ".core.method." in name]
         layers = _block_indices(names)
         pairs = {pair.params[0]: pair for line in table for pair in _match(*line, names, layers)}
         covered = {name for pair in pairs.values() for name in pair.params}
@@ -296,7 +301,7 @@ class Family:
                 scope, _, setting = name.rpartition(".")
                 if scope in ("", stack):
                     out[setting] = value.of(raw) if isinstance(value, (ConfigKey, DerivedKey)) else value
-        if methods := (raw.get(METHODS) or {}).get(stack):  # only Transformers write them
+        if (methods := (raw.get(METHODS) or {}).get(stack)) is not None:  # only Transformers write them
             out["attention"] = tuple(methods)
         return out
 

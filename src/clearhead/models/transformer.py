@@ -267,7 +267,7 @@ def _build(config: TransformerConfig, *, cross: bool, mask: Mask) -> Transformer
     layers = [blocks[i * groups // c.num_layers] for i in range(c.num_layers)]
     for layer, options in enumerate(methods_by_layer(c)):
         if options is not None:
-            sizes = {"head_dim": c.head_dim or c.width // c.num_heads, "max_len": c.max_len}
+            sizes = {"head_dim": c.head_dim or c.width // c.num_heads, "max_len": c.max_len, "num_heads": c.num_heads}
             layers[layer].attention.core.method = make_method(options, **sizes)
     return TransformerStack(
         _embedding(c) if c.patches is None else _patches(c, c.patches),

@@ -14,6 +14,7 @@ from clearhead.hub.families.gpt2 import GPT2
 from clearhead.hub.families.llama import LLAMA, MISTRAL, QWEN2, QWEN3
 from clearhead.hub.families.marian import MARIAN
 from clearhead.hub.families.modernbert import MODERNBERT
+from clearhead.hub.families.nystromformer import NYSTROMFORMER
 from clearhead.hub.families.recurrent import RECURRENT
 from clearhead.hub.families.roberta import ROBERTA, XLM_ROBERTA
 from clearhead.hub.families.siglip import SIGLIP_TEXT, SIGLIP_VISION
@@ -25,7 +26,7 @@ from clearhead.hub.mapping import Family, Raw
 FAMILIES: dict[str, Family] = {
     family.model_type: family
     for family in (
-        BERT, ROBERTA, XLM_ROBERTA, ALBERT, ELECTRA, DISTILBERT, MODERNBERT,
+        BERT, ROBERTA, XLM_ROBERTA, ALBERT, ELECTRA, DISTILBERT, MODERNBERT, NYSTROMFORMER,
         GPT2, LLAMA, MISTRAL, QWEN2, QWEN3, MARIAN, BART, T5, VIT, DEIT, DINOV2,
         CLIP_VISION, CLIP_TEXT, SIGLIP_VISION, SIGLIP_TEXT,
     )
