@@ -67,6 +67,11 @@ class TestWithAttention:
         exact, plain = with_attention(more, both, None)
         assert torch.equal(states(exact), states(model)) and plain == config
 
+    def test_options_take_the_sizes_of_the_model(self) -> None:
+        config = decoder()
+        model, _ = with_attention(build(config), config, {"kind": "gated_linear"}, [1])
+        assert model.decoder.blocks[1].attention.core.method.options["head_dim"] == 8  # type: ignore[union-attr]
+
     def test_wrong_layers_are_explained(self) -> None:
         config = encoder()
         with pytest.raises(ValueError, match="there is no layer 3: the encoder has layers 0 to 2"):

@@ -10,15 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
-from clearhead.analysis.attention_error import candidates, method_errors, stack_states
-from clearhead.attention import Full, look
+from clearhead.analysis.attention_error import candidates, exact_run, method_errors, states_error
+from clearhead.attention import Full
 from clearhead.efficient import make_method
 from clearhead.efficient.cost import peak_megabytes, random_inputs, seconds
 from clearhead.hub.folder import LoadedModel
 from clearhead.models import TransformerConfig
-from clearhead.models.attention_methods import with_attention
+from clearhead.models.attention_methods import entries_with_layers, with_attention
 
 SHARES = (32, 16, 8, 4)  # a query reads 1 / this of the keys
 MIN_KEYS = 64  # fewer are not worth a method
@@ -60,9 +58,7 @@ class Advice:
     @property
     def attention(self) -> list[dict[str, Any]]:
         """The value of `model.attention` in a recipe."""
-        used = [c.options for c in self.layers if c.options is not None]
-        different = [o for i, o in enumerate(used) if o not in used[:i]]
-        return [{**o, "layers": [i for i, c in enumerate(self.layers) if c.options == o]} for o in different]
+        return entries_with_layers([choice.options for choice in self.layers])
 
 
 def advise_attention(
@@ -86,9 +82,7 @@ def advise_attention(
             f"errors are measured on {count} tokens, but that needs {MIN_TOKENS} or more: give a longer text, and a "
             "model that reads it"
         )
-    with torch.no_grad(), look(loaded.model, kinds=("self",)) as seen:
-        exact = stack_states(loaded.model, tokens)
-    maps = list(seen.values())
+    exact, maps = exact_run(loaded.model, tokens)
     sizes = maps[0].num_heads, maps[0].inputs.q.shape[2]
     causal = not isinstance(maps[0].inputs.mask, Full)
     one_head = random_inputs(length, 1, sizes[1], causal=causal)
@@ -107,8 +101,7 @@ def advise_attention(
     for layer, choice in enumerate(layers):
         if choice.tried is not None:
             model, config = with_attention(model, config, make_method(choice.tried), [layer])
-    with torch.no_grad():
-        error = float((stack_states(model, tokens) - exact).norm() / exact.norm())
+    error = states_error(model, tokens, exact)
     return Advice(length, count, max_error, layers, choices[0].seconds, megabytes, error)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from clearhead.attention import AttentionMap
+from clearhead.attention import AttentionMap, look
 from clearhead.attention.attend import dispatch
 from clearhead.efficient import AttentionMethod
 from clearhead.models import Model, TransformerStack
@@ -38,13 +38,26 @@ def stack_states(model: Model, tokens: TokenBatch) -> Tensor:
 
 
 @torch.no_grad()
+def exact_run(model: Model, tokens: TokenBatch) -> tuple[Tensor, list[AttentionMap]]:
+    """The hidden states (N, D), and the self-attention of each layer."""
+    with look(model, kinds=("self",)) as seen:
+        states = stack_states(model, tokens)
+    return states, list(seen.values())
+
+
+@torch.no_grad()
+def states_error(model: Model, tokens: TokenBatch, exact: Tensor) -> float:
+    """The norm of the difference to the exact hidden states, divided by their norm."""
+    return float((stack_states(model, tokens) - exact).norm() / exact.norm())
+
+
+@torch.no_grad()
 def method_errors(method: AttentionMethod, exact: AttentionMap) -> tuple[tuple[float, ...], ...]:
     """The errors of the output and of the weights, and the exact weight on keys that are not read, of each head."""
     out, expected = method(exact.inputs), dispatch(exact.inputs)
     output = (out - expected).norm(dim=(0, 2)) / expected.norm(dim=(0, 2))
     weights, missed = [], []
-    under_mask = method.exact_inputs(exact.inputs)
-    found = AttentionMap(exact.inputs, method=method) if under_mask is None else AttentionMap(under_mask)
+    found = AttentionMap(exact.inputs, method=method)
     for head in range(exact.num_heads):
         wanted, used = exact.head(head), found.head(head)
         weights.append(float((used - wanted).abs().sum(1).mean() / 2))

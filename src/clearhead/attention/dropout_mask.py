@@ -25,6 +25,11 @@ def keep_mask(shape: Sequence[int], p: float, seed: int, like: Tensor) -> Tensor
     return torch.from_numpy(kept.astype(np.float32)).to(like.dtype).view(tuple(shape))
 
 
+def keep_mask_of_tile(like: Tensor, p: float, seed: int, sequence: int, head: int, number: int) -> Tensor:
+    """The keep mask of one tile of a head's weights: backward draws it again from the same seed."""
+    return keep_mask(like.shape, p, (seed + 1_000_003 * sequence + 7919 * head + 104_729 * number) % 2**63, like)
+
+
 def negate_dropped(x: Tensor, p: float, seed: int) -> Tensor:
     """A non-negative float32 or bfloat16 x on a CPU, with the dropped elements negated."""
     whole, bit = (np.int16, 15) if x.dtype == torch.bfloat16 else (np.int32, 31)

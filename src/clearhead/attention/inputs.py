@@ -49,6 +49,20 @@ class AttentionInputs:
         tensors = [self.q, self.k, self.v, *self.score.parameters(), *bias_tensors(self.bias)]
         return any(t.requires_grad for t in tensors)
 
+    def heads_of(self, sequence: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries (H, T, K), keys (H, S, K) and values (H, S, V) of a sequence; shared key heads are repeated."""
+        rows_k = self.layout_k.rows(sequence)
+        k, v = (x[rows_k].transpose(0, 1) for x in (self.k, self.v))
+        if self.repeats > 1:
+            k, v = (x.repeat_interleave(self.repeats, 0) for x in (k, v))
+        return self.q[self.layout_q.rows(sequence)].transpose(0, 1), k, v
+
+    def require_dot_products(self, name: str) -> float:
+        """The factor on q·k; a ValueError where the score is no dot product, or has a bias."""
+        if self.scale is None or self.bias is not None:
+            raise ValueError(f"{name} attention needs dot-product scores without a bias")
+        return self.scale
+
     def detached(self) -> AttentionInputs:
         """The same inputs outside the autograd graph: shared memory, no copy."""
         return replace(self, q=self.q.detach(), k=self.k.detach(), v=self.v.detach())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -186,3 +186,11 @@ class Layout:
         sizes = ", ".join(map(str, self.host_lengths[:6])) + (", ..." if self.num_sequences > 6 else "")
         starts_text = f", starts={list(self.host_starts[:6])}" if any(self.host_starts) else ""
         return f"Layout({self.num_tokens} tokens in {self.num_sequences} sequences: {sizes}{starts_text})"
+
+
+def each_head(layout_q: Layout, layout_k: Layout, num_heads: int) -> Iterator[tuple[int, int, slice, slice]]:
+    """Each head of each sequence that has queries and keys: sequence, head, and the rows of both."""
+    for sequence in range(layout_q.num_sequences):
+        if layout_q.host_lengths[sequence] and layout_k.host_lengths[sequence]:
+            rows = layout_q.rows(sequence), layout_k.rows(sequence)
+            yield from ((sequence, head, *rows) for head in range(num_heads))

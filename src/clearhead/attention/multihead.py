@@ -48,7 +48,9 @@ class AttentionCore(nn.Module):
         return dispatch(inputs, self._active_dropout, self.kernel)
 
     def kernel_for(self, inputs: AttentionInputs) -> str:
-        """The name of the kernel that `forward` runs for these inputs."""
+        """The name of the kernel, or the kind of the method, that `forward` runs for these inputs."""
+        if self.method is not None:
+            return self.method.kind
         return choose(inputs, self._active_dropout, self.kernel)
 
     @property

@@ -60,7 +60,7 @@ def translate(
     console = Console(stderr=True, highlight=False)
     pipeline = load(model, dtype=dtype, device=device)
     generator = pipeline.generator
-    beam_config = pipeline.generator.beam(beam, length_penalty=length_penalty, nbest=nbest, default=5)
+    beam_config = generator.beam(beam, length_penalty=length_penalty, nbest=nbest, default=5)
     batches = LineBatches(None if str(file) == "-" else file, WINDOW)
     done = tokens = truncated = 0
     begin = time.perf_counter()

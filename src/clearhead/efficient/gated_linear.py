@@ -83,19 +83,15 @@ class GatedLinear(AttentionMethod):
             raise ValueError(
                 "gated linear attention reads a text from left to right: use it in decoders, with a causal mask"
             )
-        if inputs.scale is None or inputs.bias is not None:
-            raise ValueError("gated linear attention needs dot-product scores without a bias")
+        inputs.require_dot_products("gated linear")
         if inputs.k.shape[2] != self.head_dim:
             raise ValueError(f"head_dim is {self.head_dim}, but the heads of this attention have {inputs.k.shape[2]}")
 
     def tensors(self, inputs: AttentionInputs, sequence: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Scaled queries (H, T, K), keys, values and log gates (H, S, ...) of a sequence."""
-        rows_q, rows_k = inputs.layout_q.rows(sequence), inputs.layout_k.rows(sequence)
-        gates = F.logsigmoid(F.linear(inputs.k[rows_k], self.weight, self.bias)).clamp(min=MIN_LOG) / TEMPERATURE
-        k, v, gates = (
-            x.transpose(0, 1).repeat_interleave(inputs.repeats, 0) for x in (inputs.k[rows_k], inputs.v[rows_k], gates)
-        )
-        return inputs.q[rows_q].transpose(0, 1) * (inputs.scale or 1.0), k, v, gates
+        q, k, v = inputs.heads_of(sequence)
+        gates = F.logsigmoid(F.linear(k, self.weight, self.bias)).clamp(min=MIN_LOG) / TEMPERATURE
+        return q * inputs.require_dot_products("gated linear"), k, v, gates
 
 
 def _normalized(x: Tensor) -> Tensor:

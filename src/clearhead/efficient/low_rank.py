@@ -36,22 +36,20 @@ class LowRank(AttentionMethod):
                 f"{self.kind} attention mixes all keys of a text, so it has no {type(inputs.mask).__name__} mask: "
                 "use it in encoders, or choose performer, lsh or a sparse method"
             )
-        if inputs.scale is None or inputs.bias is not None:
-            raise ValueError(f"{self.kind} attention needs dot-product scores without a bias")
+        inputs.require_dot_products(self.kind)
 
     def tensors(self, inputs: AttentionInputs, sequence: int) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, scaled, (H, T, K), keys (H, S, K) and values (H, S, V) of a sequence."""
-        rows_q, rows_k = inputs.layout_q.rows(sequence), inputs.layout_k.rows(sequence)
-        k, v = (x[rows_k].transpose(0, 1).repeat_interleave(inputs.repeats, 0) for x in (inputs.k, inputs.v))
-        return inputs.q[rows_q].transpose(0, 1) * (inputs.scale or 1.0), k, v
+        q, k, v = inputs.heads_of(sequence)
+        return q * inputs.require_dot_products(self.kind), k, v
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
         """The output of one sequence, (H, T, V)."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} defines no `attend`: implement it")
 
     def weights(self, q: Tensor, k: Tensor, head: int, queries: Which) -> Tensor:
         """The factors of all values for some queries of a head, (len, S)."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} defines no `weights`: implement it")
 
 
 class Linformer(LowRank):

@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from clearhead.attention import dropout_mask
 from clearhead.attention.inputs import AttentionInputs
-from clearhead.attention.layout import Layout
+from clearhead.attention.layout import Layout, each_head
 from clearhead.attention.masks import Causal, Full, Mask
 from clearhead.attention.method import SparseMethod, at_least
 
@@ -43,8 +43,7 @@ class LSH(SparseMethod):
 
     @torch.no_grad()
     def mask(self, inputs: AttentionInputs) -> LSHMask:
-        if inputs.scale is None or inputs.bias is not None:
-            raise ValueError("LSH attention needs dot-product scores without a bias")
+        inputs.require_dot_products("LSH")
         return LSHMask(self, inputs)
 
     def forward(self, inputs: AttentionInputs, dropout: float = 0.0) -> Tensor:
@@ -153,13 +152,6 @@ class _Call:
     dropout: float
     seed: int
 
-    def heads(self, num_heads: int) -> Iterator[tuple[int, int, slice, slice]]:
-        layout_q, layout_k = self.mask.layouts
-        for sequence in range(layout_q.num_sequences):
-            if layout_q.host_lengths[sequence] and layout_k.host_lengths[sequence]:
-                for head in range(num_heads):
-                    yield sequence, head, layout_q.rows(sequence), layout_k.rows(sequence)
-
     def tiles(self, sequence: int, head: int) -> Iterator[_Tile]:
         """Tiles of the pairs that a head reads: each pair is allowed in one of them."""
         rounds = self.mask.rounds(sequence, head)
@@ -186,9 +178,8 @@ class _Call:
         return allowed
 
     def kept(self, weights: Tensor, sequence: int, head: int, number: int) -> Tensor:
-        """The dropout mask of a tile, drawn again in backward from the same seed."""
-        seed = (self.seed + 1_000_003 * sequence + 7919 * head + 104_729 * number) % 2**63
-        return dropout_mask.keep_mask(weights.shape, self.dropout, seed, weights)
+        """The dropout mask of a tile."""
+        return dropout_mask.keep_mask_of_tile(weights, self.dropout, self.seed, sequence, head, number)
 
 
 def _ranges(turn: Round, blocks: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
@@ -213,7 +204,7 @@ class _LSH(torch.autograd.Function):
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, call: _Call) -> Tensor:
         out = q.new_zeros(len(q), q.shape[1], v.shape[2])
         total = q.new_full(q.shape[:2], float("-inf"))  # logsumexp, (N, H)
-        for sequence, head, rows_q, rows_k in call.heads(q.shape[1]):
+        for sequence, head, rows_q, rows_k in each_head(*call.mask.layouts, q.shape[1]):
             hq, hk, hv = q[rows_q, head], k[rows_k, head // call.repeats], v[rows_k, head // call.repeats]
             hout, htotal = out[rows_q, head], total[rows_q, head]
             for number, tile in enumerate(call.tiles(sequence, head)):
@@ -241,7 +232,7 @@ class _LSH(torch.autograd.Function):
         call: _Call = ctx.call
         dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
         delta = (grad * out).sum(2)  # (N, H)
-        for sequence, head, rows_q, rows_k in call.heads(q.shape[1]):
+        for sequence, head, rows_q, rows_k in each_head(*call.mask.layouts, q.shape[1]):
             group = head // call.repeats
             hq, hk, hv = q[rows_q, head], k[rows_k, group], v[rows_k, group]
             hgrad, hdelta, htotal = grad[rows_q, head], delta[rows_q, head], total[rows_q, head]

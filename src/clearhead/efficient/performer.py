@@ -34,7 +34,7 @@ class Performer(AttentionMethod):
         outputs = [inputs.zeros_with_grad(0)]
         for sequence in range(inputs.layout_q.num_sequences):
             q, k = self.exponents(inputs, sequence, slice(None))
-            v = inputs.v[inputs.layout_k.rows(sequence)].transpose(0, 1).repeat_interleave(inputs.repeats, 0)
+            v = inputs.heads_of(sequence)[2]
             if not q.shape[1] or not k.shape[1]:
                 outputs.append(inputs.zeros_with_grad(q.shape[1]))
             elif isinstance(inputs.mask, Causal):
@@ -65,8 +65,7 @@ class Performer(AttentionMethod):
                 f"performer attention never computes single weights, so it has no {type(inputs.mask).__name__} mask: "
                 "use it with full or causal attention, or choose lsh or a sparse method"
             )
-        if inputs.scale is None or inputs.bias is not None:
-            raise ValueError("performer attention needs dot-product scores without a bias")
+        inputs.require_dot_products(self.kind)
 
     def exponents(self, inputs: AttentionInputs, sequence: int, heads: slice) -> tuple[Tensor, Tensor]:
         """ω·x - ‖x‖²/2 of queries and keys, whose exponentials are the features: (H, T, m), (H, S, m).
@@ -74,9 +73,8 @@ class Performer(AttentionMethod):
         In float32 or better.
         """
         dtype = torch.promote_types(inputs.q.dtype, torch.float32)
-        k = inputs.k[inputs.layout_k.rows(sequence)].repeat_interleave(inputs.repeats, 1)
-        both = inputs.q[inputs.layout_q.rows(sequence), heads], k[:, heads]
-        q, k = (x.transpose(0, 1).to(dtype) * (inputs.scale or 1.0) ** 0.5 for x in both)
+        scale = inputs.require_dot_products(self.kind) ** 0.5
+        q, k = (x[heads].to(dtype) * scale for x in inputs.heads_of(sequence)[:2])
         directions = self.directions(q.shape[2], dtype).to(q.device)
         return tuple(x @ directions - x.square().sum(2, keepdim=True) / 2 for x in (q, k))  # type: ignore[return-value]
 

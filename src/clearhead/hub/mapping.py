@@ -245,11 +245,10 @@ class Family:
         out.pop(METHODS, None)
         methods: dict[str, list[dict[str, Any]]] = {}
         for name in self.stacks:
-            stack = getattr(config, name)
-            if isinstance(stack, TransformerConfig) and stack.attention != self._settings(out, name).get(
-                "attention", ()
-            ):
-                methods[name] = [dict(method) for method in stack.attention]
+            used = getattr(config, name)
+            usual = self._settings(out, name).get("attention", ())
+            if isinstance(used, TransformerConfig) and used.attention != usual:
+                methods[name] = [dict(method) for method in used.attention]
         out |= {METHODS: methods} if methods else {}
         for name, key in self.model.items():
             if key.of(out) != getattr(config, name):

@@ -1,14 +1,14 @@
 """Attention methods in a model: exact attention replaced in a trained model, layer by layer."""
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
 from clearhead.efficient import AttentionMethod
 from clearhead.layers import Block
 from clearhead.models.model import Model, ModelConfig
-from clearhead.models.transformer import TransformerConfig, TransformerStack, methods_by_layer
+from clearhead.models.transformer import TransformerConfig, TransformerStack, method_for, methods_by_layer
 
 StackName = Literal["encoder", "decoder"]
 
@@ -16,19 +16,22 @@ StackName = Literal["encoder", "decoder"]
 def with_attention(
     model: Model,
     config: ModelConfig,
-    method: AttentionMethod | None,
+    method: AttentionMethod | Mapping[str, Any] | None,
     layers: Iterable[int] | None = None,
     stack: StackName | None = None,
 ) -> tuple[Model, ModelConfig]:
     """A model that shares all weights with this one, and whose self-attention is computed by another method.
 
     `layers` are numbers (default: all) of the encoder, or of the decoder where there is no encoder; `stack` names the
-    other. None brings exact attention back. Each layer gets its own copy of the method.
+    other. The method may be the options of one, as in a recipe; None brings exact attention back. Each layer gets its
+    own copy.
     """
     name: StackName = stack or ("encoder" if config.encoder is not None else "decoder")
     settings = getattr(config, name)
     if not isinstance(settings, TransformerConfig):
         raise ValueError(f"the {name} of this model is no Transformer, so its attention has no other method")
+    if isinstance(method, Mapping):
+        method = method_for(settings, method)
     selected = list(range(settings.num_layers) if layers is None else layers)
     if bad := [layer for layer in selected if layer not in range(settings.num_layers)]:
         raise ValueError(f"there is no layer {bad[0]}: the {name} has layers 0 to {settings.num_layers - 1}")
@@ -49,8 +52,14 @@ def with_attention(
 
 
 def _grouped(methods: list[dict[str, Any] | None]) -> tuple[dict[str, Any], ...]:
-    """The methods of all layers as entries of a configuration, one for each different method."""
+    """The methods of all layers as entries of a configuration; one method of all layers needs no list of them."""
+    first = methods[0]
+    if first is not None and all(method == first for method in methods):
+        return (first,)
+    return tuple(entries_with_layers(methods))
+
+
+def entries_with_layers(methods: list[dict[str, Any] | None]) -> list[dict[str, Any]]:
+    """Entries of a configuration from the method of each layer, None for exact: each different one with its layers."""
     different = [m for i, m in enumerate(methods) if m is not None and m not in methods[:i]]
-    if len(different) == 1 and None not in methods:
-        return (different[0],)
-    return tuple({**m, "layers": [i for i, other in enumerate(methods) if other == m]} for m in different)
+    return [{**m, "layers": [i for i, other in enumerate(methods) if other == m]} for m in different]

@@ -21,7 +21,7 @@ from clearhead.attention import (
     ScaledDot,
     Window,
 )
-from clearhead.efficient import make_method
+from clearhead.efficient import AttentionMethod, make_method
 from clearhead.layers import (
     ALiBi,
     Block,
@@ -224,6 +224,12 @@ def methods_by_layer(config: TransformerConfig) -> list[dict[str, Any] | None]:
     return result
 
 
+def method_for(config: TransformerConfig, options: Mapping[str, Any]) -> AttentionMethod:
+    """The method that options describe, with the sizes of this model where they are not given."""
+    head_dim = config.head_dim or config.width // config.num_heads
+    return make_method(options, head_dim=head_dim, max_len=config.max_len, num_heads=config.num_heads)
+
+
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value and abs(value) < 1e12
 
@@ -267,8 +273,7 @@ def _build(config: TransformerConfig, *, cross: bool, mask: Mask) -> Transformer
     layers = [blocks[i * groups // c.num_layers] for i in range(c.num_layers)]
     for layer, options in enumerate(methods_by_layer(c)):
         if options is not None:
-            sizes = {"head_dim": c.head_dim or c.width // c.num_heads, "max_len": c.max_len, "num_heads": c.num_heads}
-            layers[layer].attention.core.method = make_method(options, **sizes)
+            layers[layer].attention.core.method = method_for(c, options)
     return TransformerStack(
         _embedding(c) if c.patches is None else _patches(c, c.patches),
         layers,

@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from math import log2
 from typing import TYPE_CHECKING, Any
 
-import torch
-
-from clearhead.analysis.attention_error import candidates, method_errors, stack_states
-from clearhead.attention import Full, look
+from clearhead.analysis.attention_error import candidates, exact_run, method_errors, states_error
+from clearhead.attention import Full
 from clearhead.efficient import make_method
 from clearhead.efficient.cost import peak_megabytes, random_inputs, seconds, slope
 from clearhead.models import TransformerConfig
@@ -95,9 +93,7 @@ def measure(
     count = len(tokens.ids)
     if count < 64:
         raise ValueError(f"the text has {count} tokens, but the study needs 64 or more: give a longer --text")
-    with torch.no_grad(), look(pipeline.model, kinds=("self",)) as seen:
-        exact = stack_states(pipeline.model, tokens)
-    maps = list(seen.values())
+    exact, maps = exact_run(pipeline.model, tokens)
     causal, head_dim = not isinstance(maps[0].inputs.mask, Full), maps[0].inputs.q.shape[2]
     chosen = candidates(count, count // 8, causal=causal)
     none = tuple((0.0,) * attention.num_heads for attention in maps)
@@ -109,11 +105,9 @@ def measure(
             results.append(MethodResult(kind, {}, none, none, none, 0.0, *cost))
             continue
         method = make_method(chosen[kind])
-        with torch.no_grad():
-            states = stack_states(with_attention(pipeline.model, config, method)[0], tokens)
+        all_layers = states_error(with_attention(pipeline.model, config, method)[0], tokens, exact)
         errors = [method_errors(method, attention) for attention in maps]
         output_error, weight_error, missed = (tuple(layer[i] for layer in errors) for i in range(3))
-        all_layers = float((states - exact).norm() / exact.norm())
         results.append(MethodResult(kind, chosen[kind], output_error, weight_error, missed, all_layers, *cost))
     return EfficientResult(name, count, head_dim, tuple(results))
 

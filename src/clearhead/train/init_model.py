@@ -12,7 +12,6 @@ from pydantic import TypeAdapter
 from torch import Tensor, nn
 
 from clearhead.data.datasets import locate
-from clearhead.efficient import make_method
 from clearhead.hub.folder import LoadedModel, carried_files, open_folder, read_model_config
 from clearhead.hub.lora import LoraConfig, attach
 from clearhead.hub.model_folder import ModelFolder
@@ -136,8 +135,8 @@ def _load(task: Task, recipe: Recipe, base_model: Pretrained, device: str) -> Lo
         base_model.source, head=kind, labels=labels or None, pool=pool, dtype=torch.float32, device=device
     )
     for entry in attention_entries(recipe.model.get("attention", ())):
-        method = make_method({name: value for name, value in entry.items() if name != "layers"})
-        model, config = with_attention(loaded.model, loaded.config, method, entry.get("layers"))
+        options = {name: value for name, value in entry.items() if name != "layers"}
+        model, config = with_attention(loaded.model, loaded.config, options, entry.get("layers"))
         loaded = replace(loaded, model=model, config=config)
     return loaded
 

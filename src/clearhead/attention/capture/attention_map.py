@@ -34,9 +34,10 @@ class AttentionMap:
         output: Tensor | None = None,
         method: AttentionMethod | None = None,
     ) -> None:
-        self.inputs = inputs
+        exact = inputs if method is None else method.exact_inputs(inputs)
+        self.inputs = inputs if exact is None else exact
         self.kind: AttentionKind = kind
-        self._method = method  # weights that are no softmax over keys
+        self._method = method if exact is None else None  # weights that are no softmax over keys
         self.kernel = method.kind if method is not None else choose(inputs, 0.0) if kernel == "auto" else kernel
         self._output = output  # (D, H V), the output projection
         self._logsumexp: dict[tuple[int, int], Tensor] = {}  # (sequence, head) to logsumexp (T,), cached between tiles

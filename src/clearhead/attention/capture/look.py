@@ -124,13 +124,9 @@ def look(
                     return
                 name = cycle.next()
                 if name in selected:
-                    inputs, method, output = args[0].detached(), core.method, selected[name].output
-                    exact = inputs if method is None else method.exact_inputs(inputs)
-                    if exact is not None:  # weights of a softmax under a mask
-                        kernel = core.kernel_for(inputs) if method is None else method.kind
-                        capture.add(name, AttentionMap(exact, core.kind, kernel, output))
-                    else:
-                        capture.add(name, AttentionMap(inputs, core.kind, method=method, output=output))
+                    inputs, kernel = args[0].detached(), core.kernel_for(args[0])
+                    output = selected[name].output
+                    capture.add(name, AttentionMap(inputs, core.kind, kernel, output, core.method))
 
             stack.callback(core.register_forward_pre_hook(keep).remove)
         yield capture

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from clearhead.attention import dropout_mask
 from clearhead.attention.layout import Layout
 from clearhead.attention.masks import Mask, shared_key
 from clearhead.attention.tuning import TUNING
@@ -53,12 +55,15 @@ class HeadPlan:
         self._T, self._start_q = layout_q.host_lengths[sequence], layout_q.host_starts[sequence]
         self._S, self._start_k = layout_k.host_lengths[sequence], layout_k.host_starts[sequence]
         self._same: dict[tuple[torch.Size, bytes], Tensor] = {}  # equal masks are kept once
-        self.tiles = list(self._cut()) if self._T and self._S else []
+
+    @cached_property
+    def tiles(self) -> list[BlockTile]:
+        return list(self._cut()) if self._T and self._S else []
 
     @property
     def num_pairs(self) -> int:
-        """The pairs of queries and keys that are computed."""
-        return sum((tile.t1 - tile.t0) * tile.keys.shape[1] * TUNING.sparse_block for tile in self.tiles)
+        """The pairs of queries and keys in blocks that the mask touches."""
+        return int(self._touched[0].sum()) * TUNING.sparse_block**2 if self._T and self._S else 0
 
     def hide(self, scores: Tensor, tile: BlockTile) -> Tensor | None:
         """Set masked scores (m, t, n size) to -inf; returns the rows without a key, (m, t, 1), or None."""
@@ -85,7 +90,7 @@ class HeadPlan:
 
     def _cut(self) -> Iterator[BlockTile]:
         T, size = self._T, TUNING.sparse_block
-        some, every = self._touched()
+        some, every = self._touched
         counts = some.sum(1).tolist()
         lo = 0
         while lo < len(counts):
@@ -118,6 +123,7 @@ class HeadPlan:
             hi += 1
         return hi
 
+    @cached_property
     def _touched(self) -> tuple[Tensor, Tensor]:
         """Which blocks the mask touches, and which it fully allows, (blocks of queries, blocks of keys)."""
         size = TUNING.sparse_block
@@ -165,8 +171,12 @@ class BlockCall:
             plans[place] = HeadPlan(self.layout_q, self.layout_k, sequence, own)
         return plans[place]
 
+    def kept(self, weights: Tensor, sequence: int, head: int, number: int) -> Tensor:
+        """The dropout mask of one tile."""
+        return dropout_mask.keep_mask_of_tile(weights, self.dropout, self.seed, sequence, head, number)
+
     @property
     def share(self) -> float:
-        """The share of all pairs of queries and keys that is computed for the first head."""
+        """The share of all pairs of queries and keys that the first head touches; nothing is cut into tiles for it."""
         pairs = sum(T * S for T, S in zip(self.layout_q.host_lengths, self.layout_k.host_lengths, strict=True))
         return sum(self.plan(i, 0).num_pairs for i in range(self.layout_q.num_sequences)) / max(pairs, 1)

@@ -5,7 +5,6 @@ Only blocks that the mask does not fully allow are masked. Time and memory grow 
 windows, global tokens and random blocks they are linear in the length.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -16,6 +15,7 @@ from torch.autograd.function import once_differentiable
 from clearhead.attention import dropout_mask
 from clearhead.attention.inputs import AttentionInputs
 from clearhead.attention.kernels.block_plan import BlockCall, BlockTile, HeadPlan
+from clearhead.attention.layout import each_head
 from clearhead.attention.masks import Causal, Full
 from clearhead.attention.tuning import TUNING
 from clearhead.attention.weights import rows as rows  # exact softmax: these are the weights it used
@@ -59,25 +59,18 @@ def _blocks(x: Tensor, rows: slice, head: int) -> Tensor:
     return F.pad(part, (0, 0, 0, missing)) if missing else part.contiguous()
 
 
-def _heads(call: BlockCall, heads: int, repeats: int) -> Iterator[tuple[int, int, int, slice, slice]]:
-    """Each head of each sequence that has queries and keys: sequence, head, its key head, and both ranges of rows."""
-    for sequence in range(call.layout_q.num_sequences):
-        if call.layout_q.host_lengths[sequence] and call.layout_k.host_lengths[sequence]:
-            for head in range(heads):
-                yield sequence, head, head // repeats, call.layout_q.rows(sequence), call.layout_k.rows(sequence)
-
-
 def forward(q: Tensor, k: Tensor, v: Tensor, call: BlockCall) -> Tensor:
     """The output, (N, H, V)."""
     out = q.new_zeros(len(q), q.shape[1], v.shape[2])
-    for sequence, head, group, rows_q, rows_k in _heads(call, q.shape[1], q.shape[1] // max(k.shape[1], 1)):
+    for sequence, head, rows_q, rows_k in each_head(call.layout_q, call.layout_k, q.shape[1]):
+        group = head // (q.shape[1] // k.shape[1])
         hq, hk, hv = q[rows_q, head], _blocks(k, rows_k, group), _blocks(v, rows_k, group)
         hout, plan = out[rows_q, head], call.plan(sequence, head)
         for number, tile in enumerate(plan.tiles):
             weights, empty = _weights(tile.queries(hq), tile.gather(hk), tile, plan, call.scale)
             scale_up = 1.0
             if call.dropout > 0:
-                weights = weights.mul_(_kept(weights, call, sequence, head, number))
+                weights = weights.mul_(call.kept(weights, sequence, head, number))
                 scale_up = dropout_mask.keep_scale(call.dropout)
             part = _product(weights, tile.gather(hv), scale_up)
             tile.queries(hout).copy_(part if empty is None else part.masked_fill_(empty, 0.0))
@@ -87,7 +80,8 @@ def forward(q: Tensor, k: Tensor, v: Tensor, call: BlockCall) -> Tensor:
 def backward(grad: Tensor, q: Tensor, k: Tensor, v: Tensor, call: BlockCall) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of queries, keys and values; the weights are computed again."""
     dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
-    for sequence, head, group, rows_q, rows_k in _heads(call, q.shape[1], q.shape[1] // max(k.shape[1], 1)):
+    for sequence, head, rows_q, rows_k in each_head(call.layout_q, call.layout_k, q.shape[1]):
+        group = head // (q.shape[1] // k.shape[1])
         hgrad, hq, hdq = (x[rows_q, head] for x in (grad, q, dq))
         hk, hv = _blocks(k, rows_k, group), _blocks(v, rows_k, group)
         hdk, hdv, plan = torch.zeros_like(hk), torch.zeros_like(hv), call.plan(sequence, head)
@@ -97,7 +91,7 @@ def backward(grad: Tensor, q: Tensor, k: Tensor, v: Tensor, call: BlockCall) -> 
             up = tile.queries(hgrad) if empty is None else tile.queries(hgrad).masked_fill(empty, 0.0)
             used, scale_up = weights, 1.0
             if call.dropout > 0:
-                kept, scale_up = _kept(weights, call, sequence, head, number), dropout_mask.keep_scale(call.dropout)
+                kept, scale_up = call.kept(weights, sequence, head, number), dropout_mask.keep_scale(call.dropout)
                 used = weights * kept
                 dweights = _product(up, values.transpose(1, 2), scale_up).mul_(kept)
             else:
@@ -123,12 +117,6 @@ def _weights(
 
 def _product(a: Tensor, b: Tensor, scale: float) -> Tensor:
     return torch.baddbmm(a.new_empty(1, 1, 1), a, b, beta=0, alpha=scale)
-
-
-def _kept(weights: Tensor, call: BlockCall, sequence: int, head: int, number: int) -> Tensor:
-    """The dropout mask of one tile, drawn again in backward from the same seed."""
-    seed = (call.seed + 1_000_003 * sequence + 7919 * head + 104_729 * number) % 2**63
-    return dropout_mask.keep_mask(weights.shape, call.dropout, seed, weights)
 
 
 class _BlockSparse(torch.autograd.Function):
