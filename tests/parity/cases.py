@@ -65,6 +65,9 @@ NYSTROM = {
     "num_landmarks": 11,
     "conv_kernel_size": 5,
 }
+LONGFORMER = {**BERT, "max_position_embeddings": 40, "sep_token_id": 2}
+LED = {**{k: v for k, v in SEQ2SEQ.items() if k != "max_position_embeddings"}, "attention_window": [4, 8],
+       "max_encoder_position_embeddings": 32, "max_decoder_position_embeddings": 20}  # fmt: skip
 GPT2 = {"n_embd": 32, "n_layer": 3, "n_head": 4, "vocab_size": 61, "n_positions": 24, "resid_pdrop": 0.0,
         "embd_pdrop": 0.0, "attn_pdrop": 0.0, "pad_token_id": 0, "num_labels": 3, "classifier_dropout": 0.0}  # fmt: skip
 DISTIL = {"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 48, "vocab_size": 61, "max_position_embeddings": 24,
@@ -97,6 +100,8 @@ CASES = [
          {**MODERN, "classifier_pooling": "mean", "norm_bias": True, "mlp_bias": True, "attention_bias": True}, "biases"),
     *_many("NystromformerConfig", NYSTROM, "NystromformerModel", *(f"NystromformerFor{h}" for h in HEADS)),
     Case("NystromformerModel", "NystromformerConfig", {**NYSTROM, "num_landmarks": 44}, "exact"),
+    *_many("LongformerConfig", {**LONGFORMER, "attention_window": 4}, *(f"LongformerFor{h}" for h in HEADS)),
+    Case("LongformerModel", "LongformerConfig", {**LONGFORMER, "attention_window": [4, 8, 4]}, "windows"),
     *_many("GPT2Config", GPT2, "GPT2Model", "GPT2LMHeadModel", "GPT2ForSequenceClassification",
            "GPT2ForTokenClassification", "GPT2ForQuestionAnswering"),
     Case("GPT2LMHeadModel", "GPT2Config", {**GPT2, "n_inner": 40, "activation_function": "relu"}, "inner"),
@@ -123,6 +128,7 @@ CASES = [
          "decoder_start_token_id": 60}, "swish"),
     *_many("BartConfig", SEQ2SEQ, "BartModel", "BartForConditionalGeneration", "BartForSequenceClassification",
            "BartForQuestionAnswering"),
+    *_many("LEDConfig", LED, "LEDModel", "LEDForConditionalGeneration", "LEDForQuestionAnswering"),
     *_many("T5Config", T5, "T5Model", "T5ForConditionalGeneration", "T5EncoderModel", "T5ForTokenClassification"),
     Case("T5ForConditionalGeneration", "T5Config", {**T5, "feed_forward_proj": "gated-gelu",
          "tie_word_embeddings": False}, "v1.1"),

@@ -49,6 +49,9 @@ class Both:
             return
         if c.model_type == "nystromformer":  # it mixes padding, and the texts of a batch, into what it computes
             self.layout = self.read = Layout.uniform(1, len(self.ids))
+        if case.architecture == "LongformerForQuestionAnswering":  # the question ends at the first of three separators
+            self.layout = self.read = Layout.uniform(4, len(self.ids) // 4)
+            self.ids[: len(self.ids) // 4 * 4].view(4, -1)[:, [3, 4, -1]] = c.sep_token_id
         if c.model_type == "siglip_text_model":  # it pools the last position, padded or not
             self.layout = self.read = Layout.uniform(4, len(self.ids) // 4)
         if c.model_type == "clip_text_model":  # it pools where a text ends

@@ -28,6 +28,8 @@ class AttentionInputs:
     mask: Mask
     score: Score
     bias: Bias | None = None
+    global_tokens: Tensor | None = None  # (B,): how many first tokens of a sequence sparse methods make global
+    states: Tensor | None = None  # (N, D): what the queries were projected from, for methods that read it
 
     @property
     def scale(self) -> float | None:
@@ -65,7 +67,8 @@ class AttentionInputs:
 
     def detached(self) -> AttentionInputs:
         """The same inputs outside the autograd graph: shared memory, no copy."""
-        return replace(self, q=self.q.detach(), k=self.k.detach(), v=self.v.detach())
+        states = None if self.states is None else self.states.detach()
+        return replace(self, q=self.q.detach(), k=self.k.detach(), v=self.v.detach(), states=states)
 
     def zeros_with_grad(self, count: int) -> Tensor:
         """Zeros (count, H, V) that belong to the autograd graph, so that an empty batch runs backward too."""

@@ -155,6 +155,13 @@ class Global(Mask):
         _, most = _min_max(self.first)
         return (q_lo < most) | (k_lo < most)
 
+    @property
+    def key(self) -> Hashable | None:
+        return ("global", *self.first.tolist()) if isinstance(self.first, Tensor) else None
+
+    def of_head(self, sequence: int, head: int) -> Mask:
+        return Global(int(self.first[sequence])) if isinstance(self.first, Tensor) else self
+
 
 @dataclass(frozen=True, eq=False)
 class Prefix(Mask):
@@ -215,7 +222,7 @@ class And(Mask):
         return self.one.per_head or self.two.per_head
 
     def of_head(self, sequence: int, head: int) -> Mask:
-        return And(self.one.of_head(sequence, head), self.two.of_head(sequence, head)) if self.per_head else self
+        return And(self.one.of_head(sequence, head), self.two.of_head(sequence, head))
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +251,7 @@ class Or(Mask):
         return self.one.per_head or self.two.per_head
 
     def of_head(self, sequence: int, head: int) -> Mask:
-        return Or(self.one.of_head(sequence, head), self.two.of_head(sequence, head)) if self.per_head else self
+        return Or(self.one.of_head(sequence, head), self.two.of_head(sequence, head))
 
 
 def _narrower(a: Limit, b: Limit) -> Limit:

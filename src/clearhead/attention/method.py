@@ -22,6 +22,7 @@ class AttentionMethod(nn.Module):
     """
 
     kind: ClassVar[str]
+    reads_states: bool = False  # needs `AttentionInputs.states`
 
     def forward(self, inputs: AttentionInputs, dropout: float = 0.0) -> Tensor:
         """The output, (N, H, V)."""

@@ -106,6 +106,7 @@ class MultiHead(nn.Module):
         mask: Mask | None = None,
         rotate: RotateFn | None = None,
         bias: Bias | None = None,
+        global_tokens: Tensor | None = None,
         cache: KeyValueStore | None = None,
         layer: int = 0,
         add: Tensor | None = None,
@@ -131,5 +132,7 @@ class MultiHead(nn.Module):
                 k, v = cache.write(layer, k, v)
                 layout_k = cache.layout
         q, k = self.core.score.prepare(q, k)
-        inputs = AttentionInputs(q, k, v, layout, layout_k, Full() if mask is None else mask, self.core.score, bias)
+        mask = Full() if mask is None else mask
+        states = x if self.core.method is not None and self.core.method.reads_states else None
+        inputs = AttentionInputs(q, k, v, layout, layout_k, mask, self.core.score, bias, global_tokens, states)
         return linear(self.output, self.core(inputs).flatten(1), add=add)

@@ -6,6 +6,7 @@ from typing import Any
 
 from clearhead.attention.method import AttentionMethod
 from clearhead.efficient.gated_linear import GatedLinear
+from clearhead.efficient.global_projections import ProjectedLongformer
 from clearhead.efficient.low_rank import Linformer, Nystrom
 from clearhead.efficient.lsh import LSH
 from clearhead.efficient.patterns import BigBird, Longformer, SinkWindow, Strided
@@ -17,6 +18,7 @@ METHODS: dict[str, type[AttentionMethod]] = {
     for method in (
         BigBird,
         Longformer,
+        ProjectedLongformer,
         SinkWindow,
         Strided,
         SelectedBlocks,

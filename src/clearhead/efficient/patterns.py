@@ -84,7 +84,8 @@ def _mix(x: np.ndarray) -> np.ndarray:
 class Longformer(SparseMethod):
     """A window around each token, and a few first tokens that attend to all and are visible to all.
 
-    Beltagy et al. 2020, section 3.1. `window` counts the neighbours of both sides.
+    Beltagy et al. 2020, section 3.1. `window` counts the neighbours of both sides. A model that knows which first
+    tokens are a question (`global_until` of its configuration) makes them global in place of `global_tokens`.
     """
 
     kind = "longformer"
@@ -96,7 +97,8 @@ class Longformer(SparseMethod):
 
     def mask(self, inputs: AttentionInputs) -> Mask:
         window = Window(self.window // 2, self.window // 2)
-        return window | Global(self.global_tokens) if self.global_tokens else window
+        count = self.global_tokens if inputs.global_tokens is None else inputs.global_tokens
+        return window | Global(count) if isinstance(count, Tensor) or count else window
 
 
 class SinkWindow(SparseMethod):

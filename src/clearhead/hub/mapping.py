@@ -125,6 +125,8 @@ class HeadMapping:
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     prefixed: bool = True  # Hugging Face names of the body start with the family's prefix
     stacks: tuple[str, ...] | None = None  # None: the family's
+    # settings of the stacks in place of the family's
+    config: Mapping[str, ConfigKey | DerivedKey] = field(default_factory=dict[str, "ConfigKey | DerivedKey"])
 
 
 def check_pooling(name: Any) -> str:
@@ -225,7 +227,7 @@ class Family:
         head = self.head(architecture)
         names = head.stacks or self.stacks
         kinds = {"encoder": self.encoder or self.stack, "decoder": self.stack}
-        stacks = {stack: kinds[stack](**self._settings(raw, stack)) for stack in names}
+        stacks = {stack: kinds[stack](**self._settings(raw, stack, head)) for stack in names}
         last = stacks[names[-1]]
         config = self._head(head, raw, last, labels)
         settings = {name: key.of(raw) for name, key in self.model.items()}
@@ -234,11 +236,12 @@ class Family:
     def write(self, config: ModelConfig, architecture: str, raw: Raw | None = None) -> dict[str, Any]:
         """Converts a ModelConfig to a Hugging Face config; keeps the other keys and spellings of `raw`, its source."""
         out: dict[str, Any] = {"model_type": self.model_type, **(raw or {})}
+        own = self.head(architecture)
         for stack in self.stacks:
             settings = getattr(config, stack)
             if settings is None:
                 continue
-            for name, key in self.config.items():
+            for name, key in {**self.config, **own.config}.items():
                 scope, _, setting = name.rpartition(".")
                 if scope in ("", stack) and key.of(out) != getattr(settings, setting):
                     out.update(key.to(getattr(settings, setting), out))
@@ -246,19 +249,19 @@ class Family:
         methods: dict[str, list[dict[str, Any]]] = {}
         for name in self.stacks:
             used = getattr(config, name)
-            usual = self._settings(out, name).get("attention", ())
+            usual = self._settings(out, name, own).get("attention", ())
             if isinstance(used, TransformerConfig) and used.attention != usual:
                 methods[name] = [dict(method) for method in used.attention]
         out |= {METHODS: methods} if methods else {}
         for name, key in self.model.items():
             if key.of(out) != getattr(config, name):
                 out.update(key.to(getattr(config, name), out))
-        for name, key in self.head(architecture).settings.items():
+        for name, key in own.settings.items():
             if isinstance(key, (ConfigKey, DerivedKey)) and key.of(out) != getattr(config.head, name):
                 out.update(key.to(getattr(config.head, name), out))
         kind, head = (None, None) if config.head is None else (config.head.kind, config.head)
         if head is not None and kind in ("lm", "pretraining"):
-            if self._head(self.head(architecture), out, config.stack, None) != head:
+            if self._head(own, out, config.stack, None) != head:
                 out["tie_word_embeddings"] = head.tied
         elif head is not None and kind in ("sequence", "token") and read_labels(out) != head.labels:
             out.pop("num_labels", None)
@@ -293,9 +296,9 @@ class Family:
         has_lm_head = self.head(architecture).kind in ("lm", "pretraining")
         return next((t + names[o] for t, o in lines if has_lm_head and isinstance(o, str) and o in names), None)
 
-    def _settings(self, raw: Raw, stack: str) -> dict[str, Any]:
+    def _settings(self, raw: Raw, stack: str, head: HeadMapping) -> dict[str, Any]:
         out: dict[str, Any] = {}
-        for table in (self.constants, self.config):
+        for table in (self.constants, self.config, head.config):
             for name, value in table.items():
                 scope, _, setting = name.rpartition(".")
                 if scope in ("", stack):

@@ -21,6 +21,7 @@ class BlockContext:
     mask: Mask | None = None
     rotate: RotateFn | None = None
     bias: Bias | None = None
+    global_tokens: Tensor | None = None  # (B,): how many first tokens of a sequence sparse methods make global
     memory: Tensor | None = None  # (M, D), the encoder output that cross-attention reads
     memory_layout: Layout | None = None
     memory_bias: Bias | None = None
@@ -77,7 +78,8 @@ class Block(nn.Module):
         h = self.attention_norm(x) if self.norm_first else x
         x = self._add(
             x, self.attention, h, context.layout, scale=self.attention_scale,
-            mask=context.mask, rotate=context.rotate, bias=context.bias, cache=context.cache, layer=layer,
+            mask=context.mask, rotate=context.rotate, bias=context.bias, global_tokens=context.global_tokens,
+            cache=context.cache, layer=layer,
         )  # fmt: skip
         x = x if self.norm_first else self.attention_norm(x)
 

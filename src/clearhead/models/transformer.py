@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.attention import (
@@ -74,6 +76,7 @@ class TransformerStack(nn.Module):
         rotary: Rotary | None = None,
         bias: Callable[[], Bias] | None = None,
         local: SlidingWindow | None = None,
+        global_until: int | None = None,
     ) -> None:
         super().__init__()
         self.embedding = embedding
@@ -83,6 +86,7 @@ class TransformerStack(nn.Module):
         self.rotary = rotary
         self.bias = bias
         self.local = local
+        self.global_until = global_until
 
     def forward(
         self,
@@ -101,6 +105,8 @@ class TransformerStack(nn.Module):
         context = BlockContext(
             layout, mask=mask, memory=memory, memory_layout=memory_layout, cache=cache, memory_cache=memory_cache
         )
+        if self.global_until is not None and isinstance(ids, Tensor):
+            context = replace(context, global_tokens=tokens_before(self.global_until, ids, layout))
         return self.transform(embedded, context)
 
     def transform(self, x: Tensor, context: BlockContext) -> Tensor:
@@ -109,10 +115,14 @@ class TransformerStack(nn.Module):
         num_rows = len(x)
         context = replace(context, mask=self.mask if context.mask is None else context.mask)
         x, context = pad_tokens(self, x, context)
+        global_tokens = context.global_tokens
+        if global_tokens is not None:  # padding sequences have none
+            global_tokens = F.pad(global_tokens, (0, context.layout.num_sequences - len(global_tokens)))
         context = replace(
             context,
             rotate=None if self.rotary is None else self.rotary(context.layout.positions),
             bias=None if self.bias is None else self.bias(),
+            global_tokens=global_tokens,
         )
         out = self.run(x, context, context if self.local is None else self.local(context))
         return out if len(out) == num_rows else out[:num_rows]
@@ -123,6 +133,14 @@ class TransformerStack(nn.Module):
             is_local = self.local is not None and layer in self.local.layers
             x = block(x, local_context if is_local else context, layer)
         return x if self.norm is None else self.norm(x)
+
+
+def tokens_before(token: int, ids: Tensor, layout: Layout) -> Tensor:
+    """How many tokens of each sequence come before its first `token`, (B,); 0 where it has none."""
+    found = (ids == token).nonzero().flatten()
+    first = torch.full_like(layout.starts, layout.num_tokens)
+    first.scatter_reduce_(0, layout.sequence_ids[found], found, "amin")
+    return torch.where(first < layout.num_tokens, first - layout.offsets[:-1], 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,6 +193,7 @@ class TransformerConfig:
     hidden_dropout: float = 0.0  # inside the feed-forward layers
     embedding_dropout: float | None = None  # None: dropout
     kernel: str = "auto"
+    global_until: int | None = None  # a token id: sparse methods make the tokens before its first one global
     # methods that replace exact self-attention: {"kind": ..., its options, "layers": [...] (default: all)}
     attention: tuple[Mapping[str, Any], ...] = ()
 
@@ -227,7 +246,8 @@ def methods_by_layer(config: TransformerConfig) -> list[dict[str, Any] | None]:
 def method_for(config: TransformerConfig, options: Mapping[str, Any]) -> AttentionMethod:
     """The method that options describe, with the sizes of this model where they are not given."""
     head_dim = config.head_dim or config.width // config.num_heads
-    return make_method(options, head_dim=head_dim, max_len=config.max_len, num_heads=config.num_heads)
+    sizes = {"width": config.width, "num_heads": config.num_heads, "head_dim": head_dim, "max_len": config.max_len}
+    return make_method(options, **sizes)
 
 
 def _is_number(value: object) -> bool:
@@ -282,6 +302,7 @@ def _build(config: TransformerConfig, *, cross: bool, mask: Mask) -> Transformer
         rotary=rotary,
         bias=biases[c.positions]() if c.positions in biases else None,
         local=_local(c),
+        global_until=c.global_until,
     )
 
 

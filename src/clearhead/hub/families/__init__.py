@@ -12,6 +12,7 @@ from clearhead.hub.families.distilbert import DISTILBERT
 from clearhead.hub.families.electra import ELECTRA
 from clearhead.hub.families.gpt2 import GPT2
 from clearhead.hub.families.llama import LLAMA, MISTRAL, QWEN2, QWEN3
+from clearhead.hub.families.longformer import LED, LONGFORMER
 from clearhead.hub.families.marian import MARIAN
 from clearhead.hub.families.modernbert import MODERNBERT
 from clearhead.hub.families.nystromformer import NYSTROMFORMER
@@ -26,8 +27,8 @@ from clearhead.hub.mapping import Family, Raw
 FAMILIES: dict[str, Family] = {
     family.model_type: family
     for family in (
-        BERT, ROBERTA, XLM_ROBERTA, ALBERT, ELECTRA, DISTILBERT, MODERNBERT, NYSTROMFORMER,
-        GPT2, LLAMA, MISTRAL, QWEN2, QWEN3, MARIAN, BART, T5, VIT, DEIT, DINOV2,
+        BERT, ROBERTA, XLM_ROBERTA, ALBERT, ELECTRA, DISTILBERT, MODERNBERT, NYSTROMFORMER, LONGFORMER,
+        GPT2, LLAMA, MISTRAL, QWEN2, QWEN3, MARIAN, BART, LED, T5, VIT, DEIT, DINOV2,
         CLIP_VISION, CLIP_TEXT, SIGLIP_VISION, SIGLIP_TEXT,
     )
 } | VISION_ENCODER_DECODERS  # fmt: skip

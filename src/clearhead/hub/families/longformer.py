@@ -1,0 +1,119 @@
+"""Longformer and its encoder-decoder, LED (Beltagy et al. 2020): windows, and global tokens with own projections.
+
+Which tokens are global depends on the head, as in `transformers`: the first of a text to classify, the question of a
+reader; else none.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from clearhead.hub.families.bart import EMBEDDING
+from clearhead.hub.families.marian import CONFIG, WORDS, layer
+from clearhead.hub.families.roberta import ROBERTA
+from clearhead.hub.mapping import ConfigKey, DerivedKey, Family, HeadMapping, Raw
+
+KIND = "projected_longformer"
+PROJECTIONS = {f"{name}_global": f"encoder.blocks.{{}}.attention.core.method.{name}" for name in ("query", "key", "value")}
+
+
+def _windows(num_layers: str, global_tokens: int) -> DerivedKey:
+    """The methods of all layers from `attention_window`: one size, or one for each layer."""
+
+    def read(raw: Raw) -> tuple[dict[str, Any], ...]:
+        sizes = raw.get("attention_window", 512)
+        methods = {w: {"kind": KIND, "window": w, "global_tokens": global_tokens} for w in _sizes(sizes, raw)}
+        if len(methods) == 1:
+            return tuple(methods.values())
+        return tuple({**m, "layers": [i for i, w in enumerate(sizes) if w == window]} for window, m in methods.items())
+
+    def write(value: tuple[dict[str, Any], ...], raw: Raw) -> dict[str, Any]:
+        if any(method.get("kind") != KIND or method["global_tokens"] != global_tokens for method in value):
+            return {}  # other methods, which have a key of their own
+        sizes = [0] * raw[num_layers]
+        for method in value:
+            for i in method.get("layers", range(len(sizes))):
+                sizes[i] = method["window"]
+        return {"attention_window": sizes}
+
+    return DerivedKey(read, write)
+
+
+def _sizes(sizes: Any, raw: Raw) -> list[int]:
+    given = sizes if isinstance(sizes, list) else [sizes]
+    if bad := [w for w in given if not isinstance(w, int) or isinstance(w, bool) or w < 2 or w % 2]:
+        raise ValueError(f"attention_window holds {bad[0]!r}: a window has an even number of tokens, 2 or more")
+    return given
+
+
+def _heads() -> dict[str, HeadMapping]:
+    """RoBERTa's heads, with the global tokens of each."""
+    first = {"attention": _windows("num_hidden_layers", 1)}
+    question = {"global_until": ConfigKey("sep_token_id", 2)}
+    own = {"sequence": first, "span": question}
+    return {
+        name.replace("Roberta", "Longformer"): replace(head, config=own.get(str(head.kind), {}))
+        for name, head in ROBERTA.heads.items()
+    }
+
+
+def _encoder_names(rename: Callable[[str], str]) -> dict[str, str]:
+    return {rename(name): target for name, target in PROJECTIONS.items()}
+
+
+LONGFORMER = replace(
+    ROBERTA,
+    model_type="longformer",
+    title="Longformer",
+    prefix="longformer",
+    config={
+        **ROBERTA.config,
+        "vocab_size": ConfigKey("vocab_size", 30522),
+        "attention": _windows("num_hidden_layers", 0),
+    },
+    weights={**ROBERTA.weights, **_encoder_names(lambda name: f"encoder.layer.{{}}.attention.self.{name}")},
+    heads=_heads(),
+)
+
+_SELF = "encoder.layers.{}.self_attn.longformer_self_attn"
+_BART_NAMES = {"q_proj": "query", "k_proj": "key", "v_proj": "value"}
+
+
+def _led_layer() -> dict[str, str]:
+    """BART's encoder layer, whose attention has Longformer's names."""
+    names: dict[str, str] = {}
+    for name, target in layer("encoder").items():
+        short = name.rpartition(".")[2]
+        if short in _BART_NAMES:
+            name = f"{_SELF}.{_BART_NAMES[short]}"
+        names[name.replace("self_attn.out_proj", "self_attn.output")] = target
+    return names | _encoder_names(lambda name: f"{_SELF}.{name}")
+
+
+LED = Family(
+    model_type="led",
+    title="LED",
+    prefix="led",
+    stacks=("encoder", "decoder"),
+    config={
+        "vocab_size": ConfigKey("vocab_size", 50265),
+        **{name: key for name, key in CONFIG.items() if name not in ("max_len", "scale_embeddings")},
+        "encoder.max_len": ConfigKey("max_encoder_position_embeddings", 16384),
+        "decoder.max_len": ConfigKey("max_decoder_position_embeddings", 1024),
+        "encoder.attention": _windows("encoder_layers", 0),
+    },
+    constants={"positions": "learned", "embedding_norm": True},
+    weights={
+        "shared": "encoder.embedding.tokens",
+        **{a.format(stack): b.format(stack) for stack in ("encoder", "decoder") for a, b in EMBEDDING.items()},
+        **_led_layer(),
+        **layer("decoder"),
+    },
+    heads={
+        "LEDModel": HeadMapping(None, prefixed=False),
+        "LEDForConditionalGeneration": WORDS,
+        "LEDForQuestionAnswering": HeadMapping("span", {"qa_outputs": "output"}, {"labels": ("start", "end")}),
+    },
+    aliases={"shared.weight": ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight")},
+    ignored=(r".*(encoder|decoder)\.embed_tokens\.weight",),
+)
