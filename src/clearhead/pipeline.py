@@ -27,11 +27,12 @@ from clearhead.decode import (
     translate,
 )  # fmt: skip
 from clearhead.efficient import AttentionMethod
-from clearhead.hub.folder import LoadedModel, open_folder, save_folder
+from clearhead.hub.folder import LoadedModel, extend, open_folder, save_folder
 from clearhead.hub.push import push_folder
 from clearhead.hub.sentence import SentenceConfig, read_sentence
 from clearhead.models.attention_methods import StackName, with_attention
 from clearhead.models.heads import HeadKind
+from clearhead.models.longer_positions import PositionMethod
 from clearhead.models.precision import choose_device, choose_dtype
 from clearhead.tasks import Classification, Classify, Pair, QaResult, QuestionAnswering, Rerank, Tag, TagResult
 from clearhead.tasks.caption_images import CaptionImages
@@ -349,12 +350,13 @@ class Pipeline:
     def with_attention(
         self, method: AttentionMethod | None, layers: Iterable[int] | None = None, stack: StackName | None = None
     ) -> "Pipeline":
-        """Return the model with another attention in some layers, sharing all weights; None: exact attention again.
-
-        `model.with_attention(BigBird(window=3))`: see `clearhead.efficient` for the methods.
-        """
+        """Return the model with a method of `clearhead.efficient` in some layers, sharing all weights; None: exact."""
         model, config = with_attention(self.model, self.loaded.config, method, layers, stack)
         return Pipeline(replace(self.loaded, model=model, config=config))
+
+    def with_max_len(self, max_len: int, positions: PositionMethod = "repeat") -> "Pipeline":
+        """Return the model for longer texts: it shares all weights but its positions, which a fine-tuning adapts."""
+        return Pipeline(extend(self.loaded, max_len, positions))
 
     def ablate_heads(self, heads: Mapping[str, Sequence[int] | Literal["all"]]) -> AbstractContextManager[None]:
         """Zero these attention heads inside the context."""

@@ -28,7 +28,7 @@ def inputs(length: int, mask: Mask | None = None, heads: int = 2) -> AttentionIn
 class TestOptions:
     @pytest.mark.parametrize("kind", METHODS)
     def test_round_trip(self, kind: str) -> None:
-        method = make_method({"kind": kind}, head_dim=8, max_len=64)
+        method = make_method({"kind": kind}, width=16, num_heads=2, head_dim=8, max_len=64)
         again = make_method(method.options)
         assert again.options == method.options and type(again) is type(method)
 

@@ -98,7 +98,8 @@ def all_close(left: list[Tensor], right: list[Tensor]) -> None:
 
 
 def test_every_method_is_here() -> None:
-    assert sorted(ALL) == sorted(METHODS)
+    own_tests = "projected_longformer"  # it needs the states of a layer: test_global_projections.py
+    assert sorted([*ALL, own_tests]) == sorted(METHODS)
 
 
 @pytest.mark.parametrize("shapes", SHAPES)
@@ -197,6 +198,32 @@ class TestMethods:
             torch.testing.assert_close(method(step), method(x)[last], atol=1e-10, rtol=1e-10)
 
         holds()
+
+
+@settings(max_examples=16)
+@given(inputs(Full(), least=1), st.integers(2, 4))
+def test_keys_that_count_several_times(x: AttentionInputs, counts: int) -> None:
+    """BigBird as `transformers` computes it: local queries read the first block of keys several times."""
+    method = BigBird(window=1, global_blocks=1, random=0, block=8, last_global=True, first_counts=counts)
+    found = output_and_gradients(x, method(x))
+    expected = []
+    for n, (q, k, v) in zip(x.layout_q.host_lengths, zip(*map(x.layout_q.split, (x.q, x.k, x.v))), strict=True):
+        k, v = (t.repeat_interleave(x.repeats, 1) for t in (k, v))
+        block, last = torch.arange(n) // 8, (n - 1) // 8
+        for i in range(n):
+            own = int(block[i])
+            keys = torch.arange(n)[(block == own) | (block == 0) | (block == last) | (own in (0, last))]
+            if own not in (0, last):
+                keys = torch.cat([keys, torch.arange(8).repeat(counts - 1)])
+            weights = torch.softmax(torch.einsum("hd,shd->hs", q[i], k[keys]) / q.shape[2] ** 0.5, -1)
+            expected.append(torch.einsum("hs,shd->hd", weights, v[keys]))
+    all_close(found, output_and_gradients(x, torch.stack(expected)))
+
+
+def test_no_last_block_of_causal_attention() -> None:
+    x = AttentionInputs(*[torch.zeros(3, 1, 4)] * 3, *[Layout.from_lengths([3])] * 2, Causal(), ScaledDot())
+    with pytest.raises(ValueError, match="no last block is global"):
+        BigBird(last_global=True)(x)
 
 
 @pytest.mark.parametrize("name", ["bigbird", "lsh", "linformer", "nystrom"])

@@ -36,10 +36,12 @@ class TestWithAttention:
         config = decoder() if kind in ("gated_linear", "sink_window") else encoder()
         model = build(config)
         before = states(model)
-        options = {"bigbird": {"block": 4, "random": 1}, "longformer": {"window": 4}, "strided": {"stride": 3},
+        options = {"bigbird": {"block": 4, "random": 1}, "longformer": {"window": 4},
+                   "projected_longformer": {"window": 4}, "strided": {"stride": 3},
                    "selected_blocks": {"block": 4, "blocks": 2}, "lsh": {"window": 4, "local": 2},
                    "linformer": {"rank": 8}, "nystrom": {"landmarks": 4}, "sink_window": {"window": 3}}  # fmt: skip
-        method = make_method({"kind": kind, **options.get(kind, {})}, head_dim=8, max_len=64)
+        sizes = {"width": 16, "num_heads": 2, "head_dim": 8, "max_len": 64}
+        method = make_method({"kind": kind, **options.get(kind, {})}, **sizes)
         changed, _ = with_attention(model, config, method)
         with look(changed) as seen:
             after = states(changed)
@@ -48,6 +50,8 @@ class TestWithAttention:
         assert {p.data_ptr() for p in model.parameters()} <= {p.data_ptr() for p in changed.parameters()}
         name = next(iter(seen))
         assert seen[name].kernel == kind
+        if kind == "projected_longformer":  # its global tokens read other values: tests/efficient
+            return
         weights, values = seen[name].head(1), seen[name].inputs.v[:, 1]
         stack = changed.encoder or changed.decoder
         expected = stack.blocks[0].attention.core.method(seen[name].inputs)[:, 1]  # type: ignore[union-attr, operator]

@@ -34,13 +34,20 @@ class Case:
     def __str__(self) -> str:
         return f"{self.architecture}{'-' + self.note if self.note else ''}"
 
+    @property
+    def unused_pooler(self) -> str | None:
+        """A pooler that the architecture is made with and nothing reads: it is not kept."""
+        if self.config == "BigBirdConfig" and self.architecture != "BigBirdModel":
+            return "bert.pooler"
+        return "encoder.pooler" if self.config == "VisionEncoderDecoderConfig" else None
+
     def make(self, folder: Path) -> transformers.PreTrainedModel:
         """The model with every parameter random, norms and biases too, saved in `folder`."""
         torch.manual_seed(len(str(self)))
         two = {"num_labels": 2} if self.architecture.endswith(("QuestionAnswering", "PreTraining")) else {}
         model = getattr(transformers, self.architecture)(getattr(transformers, self.config)(**{**self.settings, **two}))
-        if self.config == "VisionEncoderDecoderConfig":
-            model.encoder.pooler = None  # not used, and not kept
+        if self.unused_pooler is not None:
+            model.get_submodule(self.unused_pooler.rpartition(".")[0]).pooler = None
         with torch.no_grad():
             for name, parameter in model.named_parameters():
                 if self.config == "MarianConfig" and "embed_positions" in name:
@@ -68,6 +75,7 @@ NYSTROM = {
 LONGFORMER = {**BERT, "max_position_embeddings": 40, "sep_token_id": 2}
 LED = {**{k: v for k, v in SEQ2SEQ.items() if k != "max_position_embeddings"}, "attention_window": [4, 8],
        "max_encoder_position_embeddings": 32, "max_decoder_position_embeddings": 20}  # fmt: skip
+BIGBIRD = {**BERT, "max_position_embeddings": 44, "block_size": 4, "num_random_blocks": 2}
 GPT2 = {"n_embd": 32, "n_layer": 3, "n_head": 4, "vocab_size": 61, "n_positions": 24, "resid_pdrop": 0.0,
         "embd_pdrop": 0.0, "attn_pdrop": 0.0, "pad_token_id": 0, "num_labels": 3, "classifier_dropout": 0.0}  # fmt: skip
 DISTIL = {"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 48, "vocab_size": 61, "max_position_embeddings": 24,
@@ -102,6 +110,9 @@ CASES = [
     Case("NystromformerModel", "NystromformerConfig", {**NYSTROM, "num_landmarks": 44}, "exact"),
     *_many("LongformerConfig", {**LONGFORMER, "attention_window": 4}, *(f"LongformerFor{h}" for h in HEADS)),
     Case("LongformerModel", "LongformerConfig", {**LONGFORMER, "attention_window": [4, 8, 4]}, "windows"),
+    *_many("BigBirdConfig", BIGBIRD, "BigBirdModel", *(f"BigBirdFor{h}" for h in HEADS[:3])),
+    Case("BigBirdModel", "BigBirdConfig", {**BIGBIRD, "attention_type": "original_full", "use_bias": False,
+         "rescale_embeddings": True}, "full"),
     *_many("GPT2Config", GPT2, "GPT2Model", "GPT2LMHeadModel", "GPT2ForSequenceClassification",
            "GPT2ForTokenClassification", "GPT2ForQuestionAnswering"),
     Case("GPT2LMHeadModel", "GPT2Config", {**GPT2, "n_inner": 40, "activation_function": "relu"}, "inner"),

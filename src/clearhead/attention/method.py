@@ -23,6 +23,7 @@ class AttentionMethod(nn.Module):
 
     kind: ClassVar[str]
     reads_states: bool = False  # needs `AttentionInputs.states`
+    global_until: int | None = None  # a token id: the tokens before its first one are `AttentionInputs.global_tokens`
 
     def forward(self, inputs: AttentionInputs, dropout: float = 0.0) -> Tensor:
         """The output, (N, H, V)."""

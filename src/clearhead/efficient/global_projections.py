@@ -26,12 +26,21 @@ class ProjectedLongformer(AttentionMethod):
     kind = "projected_longformer"
     reads_states = True
 
-    def __init__(self, *, width: int, num_heads: int, head_dim: int, window: int = 512, global_tokens: int = 1) -> None:
+    def __init__(
+        self,
+        *,
+        width: int,
+        num_heads: int,
+        head_dim: int,
+        window: int = 512,
+        global_tokens: int = 1,
+        global_until: int | None = None,
+    ) -> None:
         super().__init__()
         at_least(1, width=width, num_heads=num_heads, head_dim=head_dim)
         self.width, self.num_heads, self.head_dim = width, num_heads, head_dim
-        self.local = Longformer(window=window, global_tokens=global_tokens)
-        self.window, self.global_tokens = window, global_tokens
+        self.local = Longformer(window=window, global_tokens=global_tokens, global_until=global_until)
+        self.window, self.global_tokens, self.global_until = window, global_tokens, global_until
         self.query, self.key, self.value = (nn.Linear(width, num_heads * head_dim) for _ in range(3))
 
     def forward(self, inputs: AttentionInputs, dropout: float = 0.0) -> Tensor:

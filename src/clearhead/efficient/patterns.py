@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from clearhead.attention.block_mask import BlockMask
 from clearhead.attention.inputs import AttentionInputs
 from clearhead.attention.masks import Causal, Global, Mask, Window
 from clearhead.attention.method import SparseMethod, at_least
+from clearhead.attention.scores import Dot
 
 
 class BigBird(SparseMethod):
@@ -21,23 +23,42 @@ class BigBird(SparseMethod):
 
     A query attends to the `window` blocks around its own, to the first `global_blocks`, and to `random` blocks, which
     differ by head; the queries of global blocks attend to all. Random blocks of causal attention are drawn among
-    earlier blocks, and do not change as the text grows. A block drawn twice counts once.
+    earlier blocks, and do not change as the text grows. A block drawn twice counts once. With `last_global`, the last
+    block of a text is global too. For queries outside of global blocks, each key of the first block counts
+    `first_counts` times: `transformers` does so in place of random blocks, unless it trains.
     """
 
     kind = "bigbird"
 
     def __init__(
-        self, *, window: int = 3, global_blocks: int = 2, random: int = 3, block: int = 64, seed: int = 0
+        self,
+        *,
+        window: int = 3,
+        global_blocks: int = 2,
+        random: int = 3,
+        block: int = 64,
+        seed: int = 0,
+        last_global: bool = False,
+        first_counts: int = 1,
     ) -> None:
         super().__init__()
-        at_least(1, window=window, block=block)
+        at_least(1, window=window, block=block, first_counts=first_counts)
         at_least(0, global_blocks=global_blocks, random=random, seed=seed)
         if window % 2 == 0:
             raise ValueError(f"window is {window}: it must be odd, a block and as many blocks on each side")
         self.window, self.global_blocks, self.random, self.block, self.seed = window, global_blocks, random, block, seed
+        self.last_global, self.first_counts = last_global, first_counts
+
+    def exact_inputs(self, inputs: AttentionInputs) -> AttentionInputs:
+        exact = super().exact_inputs(inputs)
+        return exact if self.first_counts == 1 else self._counted(exact)
 
     def mask(self, inputs: AttentionInputs) -> Mask:
         causal, heads = inputs.mask.band[1] == 0, inputs.num_heads
+        if causal and self.last_global:
+            raise ValueError(
+                "with causal attention no last block is global: it is not known yet. Set last_global=False"
+            )
         key = "bigbird", *self.options.values(), causal, heads, id(inputs.layout_k)
         # the layout is kept alive: the key holds its id
         return inputs.layout_q.memoize(key, lambda: (inputs.layout_k, self._make(inputs, causal, heads, key)))[1]
@@ -57,12 +78,35 @@ class BigBird(SparseMethod):
         """Which blocks are allowed, (heads, n, m), in a sequence of `count` blocks of keys."""
         i, j = torch.arange(n).unsqueeze(1), torch.arange(m)
         table = ((i - j).abs() <= self.window // 2) | (j < self.global_blocks) | (i < self.global_blocks)
+        if self.last_global:
+            table = table | (j == count - 1) | (i == count - 1)
         table = table.expand(heads, n, m).clone()
         if self.random:
             draws = _uniform(self.seed, heads, n, self.random)  # (heads, n, random)
             among = i.view(1, n, 1).clamp(min=1) if causal else torch.tensor(max(count, 1))
             table.scatter_(2, (draws * among).long().clamp(max=m - 1), True)
         return table
+
+    def _counted(self, inputs: AttentionInputs) -> AttentionInputs:
+        """The same inputs with log(first_counts) added to scores of the first block: one more column of q and k."""
+        scale = inputs.require_dot_products("bigbird")
+        layout = inputs.layout_q
+        block = layout.positions // self.block  # (N,)
+        is_local = block >= self.global_blocks
+        if self.last_global:
+            ends = (layout.starts + layout.lengths - 1) // self.block
+            is_local &= block < ends[layout.sequence_ids]
+        is_first = inputs.layout_k.positions < self.block
+
+        def with_column(x: Tensor, marked: Tensor, value: float) -> Tensor:
+            column = marked.to(x.dtype) * value  # (N,)
+            return torch.cat([x, column.view(-1, 1, 1).expand(-1, x.shape[1], 1)], dim=2)
+
+        q, k = (
+            with_column(inputs.q * scale, is_local, 1.0),
+            with_column(inputs.k, is_first, math.log(self.first_counts)),
+        )
+        return replace(inputs, q=q, k=k, score=Dot())
 
 
 def _uniform(seed: int, *shape: int) -> Tensor:
@@ -84,16 +128,16 @@ def _mix(x: np.ndarray) -> np.ndarray:
 class Longformer(SparseMethod):
     """A window around each token, and a few first tokens that attend to all and are visible to all.
 
-    Beltagy et al. 2020, section 3.1. `window` counts the neighbours of both sides. A model that knows which first
-    tokens are a question (`global_until` of its configuration) makes them global in place of `global_tokens`.
+    Beltagy et al. 2020, section 3.1. `window` counts the neighbours of both sides. With `global_until`, the id of a
+    token, all tokens before its first one are global in place of `global_tokens`: the question of a reader.
     """
 
     kind = "longformer"
 
-    def __init__(self, *, window: int = 512, global_tokens: int = 1) -> None:
+    def __init__(self, *, window: int = 512, global_tokens: int = 1, global_until: int | None = None) -> None:
         super().__init__()
-        at_least(0, window=window, global_tokens=global_tokens)
-        self.window, self.global_tokens = window, global_tokens
+        at_least(0, window=window, global_tokens=global_tokens, global_until=global_until or 0)
+        self.window, self.global_tokens, self.global_until = window, global_tokens, global_until
 
     def mask(self, inputs: AttentionInputs) -> Mask:
         window = Window(self.window // 2, self.window // 2)

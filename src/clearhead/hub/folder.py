@@ -23,9 +23,11 @@ from clearhead.hub.image_codec_file import CODEC_FILE
 from clearhead.hub.image_features import FEATURES_FILE
 from clearhead.hub.mapping import POOLED, Raw
 from clearhead.hub.model_folder import ModelFolder
+from clearhead.hub.sentence import with_max_seq_length
 from clearhead.hub.weight_files import MAX_SHARD_BYTES, WeightReader, write_weights
 from clearhead.layers.int8 import is_int8, to_int8
 from clearhead.models.heads import HeadKind
+from clearhead.models.longer_positions import PositionMethod, with_max_len
 from clearhead.models.model import Model, ModelConfig, build
 from clearhead.models.recurrent import RecurrentConfig
 from clearhead.text import Tokenizer
@@ -189,6 +191,18 @@ def _check_ids(raw: Raw) -> None:
     for name, value in raw.items():
         if name.endswith("_token_id") and isinstance(value, int) and not -1 <= value < 2**31:
             raise ValueError(f"config.json: {name} is {value}, which is not a token id")
+
+
+def extend(loaded: LoadedModel, max_len: int, positions: PositionMethod = "repeat") -> LoadedModel:
+    """Return the model with longer positions, and all limits of its folder with the new length; see `with_max_len`."""
+    model, config = with_max_len(loaded.model, loaded.config, max_len, positions)
+    tokenizer, metadata = loaded.tokenizer, dict(loaded.metadata)
+    if tokenizer is not None and tokenizer.max_len is not None:
+        tokenizer = tokenizer.with_config(model_max_length=max_len)
+    if "answers" in metadata:  # a reader
+        metadata["answers"] = {**metadata["answers"], "max_len": max_len}
+    files = with_max_seq_length(loaded.extra_files, max_len)
+    return replace(loaded, model=model, config=config, tokenizer=tokenizer, extra_files=files, metadata=metadata)
 
 
 def read_model_config(family: Family, raw: Raw, architecture: str, labels: Iterable[str] | None = None) -> ModelConfig:

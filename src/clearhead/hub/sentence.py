@@ -36,6 +36,9 @@ class SentenceConfig:
         raise ValueError(f"there is no prompt {chosen!r}: the model has {', '.join(self.prompts) or 'none'}")
 
 
+BERT_FILE = "sentence_bert_config.json"
+
+
 def read_sentence(files: Mapping[str, bytes]) -> SentenceConfig:
     """Reads the settings from `modules.json` and the files it names; the default is mean pooling."""
     if "modules.json" not in files:
@@ -44,7 +47,7 @@ def read_sentence(files: Mapping[str, bytes]) -> SentenceConfig:
     kinds = [str(m.get("type", "")).rpartition(".")[2] for m in modules]
     if unknown := [kind for kind in kinds if kind not in ("Transformer", "Pooling", "Normalize")]:
         raise ValueError(f"modules.json has a {unknown[0]} module: Transformer, Pooling and Normalize are supported")
-    bert_config = json.loads(files.get("sentence_bert_config.json", b"{}"))
+    bert_config = json.loads(files.get(BERT_FILE, b"{}"))
     st_config = json.loads(files.get("config_sentence_transformers.json", b"{}"))
     return SentenceConfig(
         pool=_pool(json.loads(files.get("1_Pooling/config.json", b"{}"))),
@@ -85,7 +88,7 @@ def sentence_files(config: SentenceConfig, width: int) -> dict[str, bytes]:
     contents: dict[str, Any] = {
         "modules.json": modules,
         "1_Pooling/config.json": {"word_embedding_dimension": width, **flags, "include_prompt": True},
-        "sentence_bert_config.json": {"max_seq_length": config.max_len, "do_lower_case": False},
+        BERT_FILE: {"max_seq_length": config.max_len, "do_lower_case": False},
         "config_sentence_transformers.json": {
             "prompts": dict(config.prompts),
             "default_prompt_name": config.default_prompt,
@@ -93,3 +96,11 @@ def sentence_files(config: SentenceConfig, width: int) -> dict[str, bytes]:
         },
     }
     return {name: (json.dumps(content, indent=2) + "\n").encode() for name, content in contents.items()}
+
+
+def with_max_seq_length(files: Mapping[str, bytes], max_len: int) -> dict[str, bytes]:
+    """Returns the files with another maximum length of a text, where they have one."""
+    if BERT_FILE not in files:
+        return dict(files)
+    content = {**json.loads(files[BERT_FILE]), "max_seq_length": max_len}
+    return {**files, BERT_FILE: (json.dumps(content, indent=2) + "\n").encode()}

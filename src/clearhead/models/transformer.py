@@ -76,7 +76,6 @@ class TransformerStack(nn.Module):
         rotary: Rotary | None = None,
         bias: Callable[[], Bias] | None = None,
         local: SlidingWindow | None = None,
-        global_until: int | None = None,
     ) -> None:
         super().__init__()
         self.embedding = embedding
@@ -86,7 +85,6 @@ class TransformerStack(nn.Module):
         self.rotary = rotary
         self.bias = bias
         self.local = local
-        self.global_until = global_until
 
     def forward(
         self,
@@ -105,9 +103,15 @@ class TransformerStack(nn.Module):
         context = BlockContext(
             layout, mask=mask, memory=memory, memory_layout=memory_layout, cache=cache, memory_cache=memory_cache
         )
-        if self.global_until is not None and isinstance(ids, Tensor):
-            context = replace(context, global_tokens=tokens_before(self.global_until, ids, layout))
+        if (token := self.global_until) is not None and isinstance(ids, Tensor):
+            context = replace(context, global_tokens=tokens_before(token, ids, layout))
         return self.transform(embedded, context)
+
+    @property
+    def global_until(self) -> int | None:
+        """The token id that an attention method of the stack names: tokens before its first one are global."""
+        methods = (block.attention.core.method for block in self.blocks if isinstance(block, Block))
+        return next((m.global_until for m in methods if m is not None and m.global_until is not None), None)
 
     def transform(self, x: Tensor, context: BlockContext) -> Tensor:
         if self.rotary is not None:
@@ -193,7 +197,6 @@ class TransformerConfig:
     hidden_dropout: float = 0.0  # inside the feed-forward layers
     embedding_dropout: float | None = None  # None: dropout
     kernel: str = "auto"
-    global_until: int | None = None  # a token id: sparse methods make the tokens before its first one global
     # methods that replace exact self-attention: {"kind": ..., its options, "layers": [...] (default: all)}
     attention: tuple[Mapping[str, Any], ...] = ()
 
@@ -285,7 +288,6 @@ def _build(config: TransformerConfig, *, cross: bool, mask: Mask) -> Transformer
         "alibi": lambda: ALiBi(c.num_heads),
         "t5": lambda: T5Relative(c.num_heads, c.num_buckets, c.max_distance, bidirectional=isinstance(mask, Full)),
     }
-    rotary = _rotary(c, c.rotary_base) if c.positions == "rotary" else None
     groups = c.num_layers if c.num_groups is None else c.num_groups
     if groups > c.num_layers:
         raise ValueError(f"{groups} groups of layers, but only {c.num_layers} layers")
@@ -299,10 +301,9 @@ def _build(config: TransformerConfig, *, cross: bool, mask: Mask) -> Transformer
         layers,
         norm=_norm(c) if c.norm_first else None,
         mask=mask,
-        rotary=rotary,
+        rotary=make_rotary(c, c.rotary_base) if c.positions == "rotary" else None,
         bias=biases[c.positions]() if c.positions in biases else None,
-        local=_local(c),
-        global_until=c.global_until,
+        local=make_local(c),
     )
 
 
@@ -311,7 +312,8 @@ def _patches(c: TransformerConfig, patches: PatchConfig) -> Patches:
     return Patches(patches, c.width, norm=norm, dropout=_embedding_dropout(c))
 
 
-def _embedding(c: TransformerConfig) -> Embedding:
+def make_positions(c: TransformerConfig) -> nn.Module | None:
+    """The positions that are added to token vectors; None where positions are elsewhere, or there are none."""
     width = c.embedding_width or c.width
     tables: dict[str, Callable[[], nn.Module]] = {
         "sinusoidal": lambda: SinusoidalPositions(c.max_len, width),
@@ -321,11 +323,16 @@ def _embedding(c: TransformerConfig) -> Embedding:
         ),
         "learned": lambda: LearnedPositions(c.max_len, width, offset=c.position_offset),
     }
+    return tables[c.positions]() if c.positions in tables else None
+
+
+def _embedding(c: TransformerConfig) -> Embedding:
+    width = c.embedding_width or c.width
     tokens = nn.Embedding(c.vocab_size, width)
     nn.init.normal_(tokens.weight, std=width**-0.5)
     return Embedding(
         tokens,
-        positions=tables[c.positions]() if c.positions in tables else None,
+        positions=make_positions(c),
         segments=_segments(c.num_segments, width) if c.num_segments else None,
         norm=_norm(c, width) if c.embedding_norm else None,
         dropout=_embedding_dropout(c),
@@ -344,15 +351,15 @@ def _embedding_dropout(c: TransformerConfig) -> float:
     return c.dropout if c.embedding_dropout is None else c.embedding_dropout
 
 
-def _rotary(c: TransformerConfig, base: float) -> Rotary:
+def make_rotary(c: TransformerConfig, base: float) -> Rotary:
     return Rotary(c.max_len, c.head_dim or c.width // c.num_heads, base=base, scaling=c.rope_scaling)
 
 
-def _local(c: TransformerConfig) -> SlidingWindow | None:
+def make_local(c: TransformerConfig) -> SlidingWindow | None:
     if c.window is None:
         return None
     has_rotary = c.positions == "rotary" and c.local_rotary_base is not None
-    rotary = _rotary(c, c.local_rotary_base or 0.0) if has_rotary else None
+    rotary = make_rotary(c, c.local_rotary_base or 0.0) if has_rotary else None
     return SlidingWindow(c.local_layers, Window(*c.window), rotary)
 
 

@@ -222,6 +222,19 @@ def attention_entries(value: object) -> tuple[Mapping[str, Any], ...]:
     return tuple(cast(Sequence[Mapping[str, Any]], entries))
 
 
+def with_token_ids(settings: Mapping[str, Any], tokenizer: Tokenizer | None) -> dict[str, Any]:
+    """Return the `model` section with ids in place of tokens: `attention.global_until` may be "[SEP]"."""
+    entries: list[Mapping[str, Any]] = []
+    for entry in attention_entries(settings.get("attention", ())):
+        token = entry.get("global_until")
+        if isinstance(token, str):
+            if tokenizer is None or (number := tokenizer.id(token)) is None:
+                raise ValueError(f"model.attention.global_until is {token!r}, which is no token of the tokenizer")
+            entry = {**entry, "global_until": number}
+        entries.append(entry)
+    return {**settings, **({"attention": entries} if entries else {})}
+
+
 def _recurrent(settings: Mapping[str, Any], vocab_size: int) -> RecurrentConfig:
     _check(settings, [f.name for f in fields(RecurrentConfig)], {"vocab_size": vocab_size})
     sizes: dict[str, Any] = {"width": 256, "hidden_size": 256, **settings, "vocab_size": vocab_size}

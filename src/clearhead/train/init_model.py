@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from torch import Tensor, nn
 
 from clearhead.data.datasets import locate
-from clearhead.hub.folder import LoadedModel, carried_files, open_folder, read_model_config
+from clearhead.hub.folder import LoadedModel, carried_files, extend, open_folder, read_model_config
 from clearhead.hub.lora import LoraConfig, attach
 from clearhead.hub.model_folder import ModelFolder
 from clearhead.hub.resolve import PACKAGE, package_model
@@ -21,12 +21,12 @@ from clearhead.models.attention_methods import with_attention
 from clearhead.models.model import Model
 from clearhead.tasks import Task, did_you_mean
 from clearhead.tasks.image_inputs import read_image_processor
-from clearhead.tasks.model_presets import attention_entries, check_pool
+from clearhead.tasks.model_presets import attention_entries, check_pool, with_token_ids
 from clearhead.text import Tokenizer
 from clearhead.train.recipe import Recipe
 from clearhead.vision import ImageProcessor, PatchConfig
 
-BASE_MODEL_KEYS = ("attention", "base_model", "freeze", "lora", "pool")  # of a `model` section with a base model
+BASE_MODEL_KEYS = ("attention", "base_model", "freeze", "lora", "max_len", "pool", "positions")  # with a base model
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -37,6 +37,7 @@ class Pretrained:
 
     source: ModelFolder
     config: ModelConfig
+    max_len: int | None = None  # tokens of a text, if its positions are extended
 
     @staticmethod
     def from_recipe(recipe: Recipe, base: Path) -> Pretrained | None:
@@ -51,7 +52,10 @@ class Pretrained:
                 )
         source = ModelFolder.open(base_model_folder(str(recipe.model["base_model"]), base))
         architecture = source.family.architecture(source.hf_config)
-        return Pretrained(source, read_model_config(source.family, source.hf_config, architecture))
+        config = read_model_config(source.family, source.hf_config, architecture)
+        if "positions" in recipe.model and "max_len" not in recipe.model:
+            raise ValueError("model.positions says how positions are extended: set model.max_len too, or remove it")
+        return Pretrained(source, config, recipe.model.get("max_len"))
 
     @property
     def folder(self) -> Path:
@@ -78,7 +82,7 @@ class Pretrained:
     @property
     def limit(self) -> int | None:
         """The maximum number of tokens of its positions; None: unlimited."""
-        return self.config.stack.max_positions
+        return self.config.stack.max_positions if self.max_len is None else self.max_len
 
     @property
     def has_segments(self) -> bool:
@@ -93,7 +97,7 @@ def skeleton(task: Task, recipe: Recipe, base_model: Pretrained | None) -> Loade
         with torch.device("meta"):
             adapt(build(loaded.config), recipe)  # refuses model.freeze or model.lora that do not fit, before training
         return replace(loaded, metadata={})
-    config = task.config(recipe.model)
+    config = task.config(with_token_ids(recipe.model, task.tokenizer))
     saved = task.save_format(config)
     family, architecture, generation = saved.family, saved.architecture, saved.generation
     token_ids = {name: id for name, id in generation.items() if name.endswith("_token_id")}
@@ -134,7 +138,9 @@ def _load(task: Task, recipe: Recipe, base_model: Pretrained, device: str) -> Lo
     loaded = open_folder(
         base_model.source, head=kind, labels=labels or None, pool=pool, dtype=torch.float32, device=device
     )
-    for entry in attention_entries(recipe.model.get("attention", ())):
+    if base_model.max_len is not None:
+        loaded = extend(loaded, base_model.max_len, recipe.model.get("positions", "repeat"))
+    for entry in attention_entries(with_token_ids(recipe.model, loaded.tokenizer).get("attention", ())):
         options = {name: value for name, value in entry.items() if name != "layers"}
         model, config = with_attention(loaded.model, loaded.config, options, entry.get("layers"))
         loaded = replace(loaded, model=model, config=config)

@@ -3,6 +3,7 @@
 from clearhead.hub.families.albert import ALBERT
 from clearhead.hub.families.bart import BART
 from clearhead.hub.families.bert import BERT
+from clearhead.hub.families.bigbird import BIGBIRD
 from clearhead.hub.families.captioner import CAPTIONER
 from clearhead.hub.families.cct import CCT
 from clearhead.hub.families.clip import CLIP_TEXT, CLIP_VISION
@@ -27,7 +28,7 @@ from clearhead.hub.mapping import Family, Raw
 FAMILIES: dict[str, Family] = {
     family.model_type: family
     for family in (
-        BERT, ROBERTA, XLM_ROBERTA, ALBERT, ELECTRA, DISTILBERT, MODERNBERT, NYSTROMFORMER, LONGFORMER,
+        BERT, ROBERTA, XLM_ROBERTA, ALBERT, ELECTRA, DISTILBERT, MODERNBERT, NYSTROMFORMER, LONGFORMER, BIGBIRD,
         GPT2, LLAMA, MISTRAL, QWEN2, QWEN3, MARIAN, BART, LED, T5, VIT, DEIT, DINOV2,
         CLIP_VISION, CLIP_TEXT, SIGLIP_VISION, SIGLIP_TEXT,
     )

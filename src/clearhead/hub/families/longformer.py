@@ -14,32 +14,37 @@ from clearhead.hub.families.roberta import ROBERTA
 from clearhead.hub.mapping import ConfigKey, DerivedKey, Family, HeadMapping, Raw
 
 KIND = "projected_longformer"
-PROJECTIONS = {f"{name}_global": f"encoder.blocks.{{}}.attention.core.method.{name}" for name in ("query", "key", "value")}
+PROJECTIONS = {
+    f"{name}_global": f"encoder.blocks.{{}}.attention.core.method.{name}" for name in ("query", "key", "value")
+}
 
 
-def _windows(num_layers: str, global_tokens: int) -> DerivedKey:
+def _windows(num_layers: str, global_tokens: int = 0, question: bool = False) -> DerivedKey:
     """The methods of all layers from `attention_window`: one size, or one for each layer."""
+
+    def method(raw: Raw, window: int) -> dict[str, Any]:
+        until = {"global_until": raw.get("sep_token_id", 2)} if question else {}
+        return {"kind": KIND, "window": window, "global_tokens": global_tokens, **until}
 
     def read(raw: Raw) -> tuple[dict[str, Any], ...]:
         sizes = raw.get("attention_window", 512)
-        methods = {w: {"kind": KIND, "window": w, "global_tokens": global_tokens} for w in _sizes(sizes, raw)}
+        methods = {window: method(raw, window) for window in _sizes(sizes)}
         if len(methods) == 1:
             return tuple(methods.values())
         return tuple({**m, "layers": [i for i, w in enumerate(sizes) if w == window]} for window, m in methods.items())
 
     def write(value: tuple[dict[str, Any], ...], raw: Raw) -> dict[str, Any]:
-        if any(method.get("kind") != KIND or method["global_tokens"] != global_tokens for method in value):
-            return {}  # other methods, which have a key of their own
         sizes = [0] * raw[num_layers]
-        for method in value:
-            for i in method.get("layers", range(len(sizes))):
-                sizes[i] = method["window"]
-        return {"attention_window": sizes}
+        for used in value:
+            for i in used.get("layers", range(len(sizes))):
+                sizes[i] = used.get("window", 0)
+        written = {"attention_window": sizes}
+        return written if all(sizes) and read({**raw, **written}) == value else {}  # others have a key of their own
 
     return DerivedKey(read, write)
 
 
-def _sizes(sizes: Any, raw: Raw) -> list[int]:
+def _sizes(sizes: Any) -> list[int]:
     given = sizes if isinstance(sizes, list) else [sizes]
     if bad := [w for w in given if not isinstance(w, int) or isinstance(w, bool) or w < 2 or w % 2]:
         raise ValueError(f"attention_window holds {bad[0]!r}: a window has an even number of tokens, 2 or more")
@@ -49,7 +54,7 @@ def _sizes(sizes: Any, raw: Raw) -> list[int]:
 def _heads() -> dict[str, HeadMapping]:
     """RoBERTa's heads, with the global tokens of each."""
     first = {"attention": _windows("num_hidden_layers", 1)}
-    question = {"global_until": ConfigKey("sep_token_id", 2)}
+    question = {"attention": _windows("num_hidden_layers", question=True)}
     own = {"sequence": first, "span": question}
     return {
         name.replace("Roberta", "Longformer"): replace(head, config=own.get(str(head.kind), {}))
@@ -69,7 +74,7 @@ LONGFORMER = replace(
     config={
         **ROBERTA.config,
         "vocab_size": ConfigKey("vocab_size", 30522),
-        "attention": _windows("num_hidden_layers", 0),
+        "attention": _windows("num_hidden_layers"),
     },
     weights={**ROBERTA.weights, **_encoder_names(lambda name: f"encoder.layer.{{}}.attention.self.{name}")},
     heads=_heads(),
@@ -100,7 +105,7 @@ LED = Family(
         **{name: key for name, key in CONFIG.items() if name not in ("max_len", "scale_embeddings")},
         "encoder.max_len": ConfigKey("max_encoder_position_embeddings", 16384),
         "decoder.max_len": ConfigKey("max_decoder_position_embeddings", 1024),
-        "encoder.attention": _windows("encoder_layers", 0),
+        "encoder.attention": _windows("encoder_layers"),
     },
     constants={"positions": "learned", "embedding_norm": True},
     weights={
