@@ -17,7 +17,7 @@ from clearhead import load
 from clearhead.hub import model_folder
 from clearhead.hub.folder import open_folder
 from clearhead.models.heads import SequenceHead
-from clearhead.tasks import Classify
+from clearhead.tasks import Classify, QuestionAnswering
 from clearhead.text import tokenizer as tokenizer_module
 from clearhead.text import train_tokenizer
 from clearhead.train import make_recipe, prepare, train
@@ -234,11 +234,37 @@ def test_recurrent_nets_learn_the_same_tasks(folder, tmp_path):
         ({"lora": {"ranks": 8}}, "did you mean 'rank'"),
         ({"lora": {"modules": ["querry"]}}, "no 'querry'"),
         ({"lora": {}, "freeze": 1}, "remove model.freeze"),
+        ({"positions": "repeat"}, "set model.max_len too"),
+        ({"max_len": 7}, "max_len is 7: it must be a whole number, at least"),
+        ({"max_len": 500, "positions": "stretch"}, "choose repeat or interpolate"),
+        ({"attention": {"kind": "longformer", "global_until": "[STOP]"}}, "'\\[STOP\\]', which is no token"),
+        ({"attention": {"kind": "longformer", "windows": 4}}, "has no option windows"),
     ],
 )
 def test_a_start_that_cannot_be_is_told(folder, tmp_path, model, fault):
     with pytest.raises((ValueError, OSError), match=fault):
         prepare(recipe("one", model=model), folder, tmp_path / "run")
+
+
+def test_a_reader_of_long_texts(folder, tmp_path):
+    """Positions are extended, attention is sparse, the question is global; the folder keeps all of it."""
+    long = {"max_len": 600, "attention": {"kind": "longformer", "window": 8, "global_until": "[SEP]"}}
+    made = recipe("qa", model=long, epochs=2, evaluate_every=24, save_every=24)
+    made = replace(made, data=replace(made.data, max_len=600))
+    train(prepare(made, folder, tmp_path / "run"), shown=False)
+    model = load(tmp_path / "run" / "model")
+    (method,) = model.loaded.config.encoder.attention
+    assert method["global_until"] == model.tokenizer.id("[SEP]") and method["window"] == 8
+    assert model.max_len == 600
+    context = "the old dog . " * 100
+    windows = QuestionAnswering.from_model(model.loaded).windows(["where is the cat"], [context])
+    assert windows.layout.num_sequences == 1 and windows.layout.num_tokens > 300
+    with model.look() as seen:
+        assert model.qa("where is the cat", context).spans
+    weights = seen["encoder.1"].head(0)
+    end = windows.ids.tolist().index(model.tokenizer.id("[SEP]"))
+    assert int((weights[:end] > 0).sum(1).min()) == len(weights)  # the question reads all
+    assert int((weights[-1] > 0).sum()) == end + 5  # the last token: the question, four neighbours and itself
 
 
 @pytest.mark.parametrize("model", [{}, {"lora": {"rank": 2}}, {"pool": "mean"}])
