@@ -54,11 +54,14 @@ def bare_blocks(x: AttentionInputs) -> Callable[[], object]:
     under_mask = method.exact_inputs(x)
     assert under_mask is not None
     plan = BlockCall(x.layout_q, x.layout_k, under_mask.mask).plan(0, 0)
-    q, k, v = x.q[:, 0], x.k[:, 0].contiguous(), x.v[:, 0].contiguous()
+    q, k, v = x.q[:, :1], x.k[:, :1], x.v[:, :1]
     # one gathered tile of each shape
     shapes = [(tile.t1 - tile.t0, *tile.keys.shape) for tile in plan.tiles]
     each = dict(zip(shapes, plan.tiles, strict=True))
-    gathered = {s: (t.queries(q), t.gather(k).transpose(1, 2), t.gather(v)) for s, t in each.items()}
+    gathered = {
+        s: (t.queries(q)[:, 0], t.gather(k)[:, 0].contiguous().transpose(1, 2), t.gather(v)[:, 0].contiguous())
+        for s, t in each.items()
+    }
 
     def run() -> None:
         for shape in shapes:

@@ -24,27 +24,29 @@ class BlockTile:
     t0: int
     t1: int
     keys: Tensor  # (m, n): numbers of blocks of keys
-    hidden: dict[int, Tensor]  # (m or 1, t, size) bool, for columns of `keys` with a block that is not fully allowed
+    allowed: Tensor | None  # (m or 1, 1, t, n size) bool; None: every pair
+    empty: Tensor | None  # (m or 1, 1, t, 1) bool, the queries without a key; None: there are none
     run: int | None  # the first block, if each part reads n blocks in a row, one block after the part before
 
     def queries(self, x: Tensor) -> Tensor:
-        """The queries of the tile from those of a sequence (T, width), (m, t, width): the same memory."""
-        return x[self.t0 : self.t1].unflatten(0, (self.keys.shape[0], -1))
+        """The queries of the tile from those of a sequence (T, h, width), (m, h, t, width): the same memory."""
+        return x[self.t0 : self.t1].unflatten(0, (self.keys.shape[0], -1)).transpose(1, 2)
 
     def gather(self, x: Tensor) -> Tensor:
-        """The keys or values that each part reads, (m, n size, width), from all blocks (blocks size, width)."""
-        size, width = TUNING.sparse_block, x.shape[1]
-        m, n = self.keys.shape
+        """The keys or values that each part reads, (m, h, n size, width), from all blocks (blocks size, h, width)."""
+        size, (m, n) = TUNING.sparse_block, self.keys.shape
+        _, heads, width = x.shape
+        by_token, by_head, _ = x.stride()
         if self.run is not None:  # overlapping parts of the same memory
-            return x.as_strided(
-                (m, n * size, width), (size * width, width, 1), x.storage_offset() + self.run * size * width
-            )
-        return x.view(-1, size * width).index_select(0, self.keys.flatten()).view(m, -1, width)
+            begin = x.storage_offset() + self.run * size * by_token
+            return x.as_strided((m, heads, n * size, width), (size * by_token, by_head, by_token, 1), begin)
+        blocks = x.unflatten(0, (-1, size)).index_select(0, self.keys.flatten())  # (m n, size, h, width)
+        return blocks.unflatten(0, (m, n)).flatten(1, 2).transpose(1, 2)
 
     def add(self, total: Tensor, part: Tensor) -> None:
-        """Add gradients (m, n size, width) to those of all blocks."""
-        blocks = total.view(-1, TUNING.sparse_block * total.shape[1])
-        blocks.index_add_(0, self.keys.flatten(), part.reshape(self.keys.numel(), -1))
+        """Add gradients (m, h, n size, width) to those of all blocks (blocks size, h, width)."""
+        blocks = part.transpose(1, 2).unflatten(1, (-1, TUNING.sparse_block)).flatten(0, 1)  # (m n, size, h, width)
+        total.unflatten(0, (-1, TUNING.sparse_block)).index_add_(0, self.keys.flatten(), blocks)
 
 
 class HeadPlan:
@@ -65,28 +67,23 @@ class HeadPlan:
         """The pairs of queries and keys in blocks that the mask touches."""
         return int(self._touched[0].sum()) * TUNING.sparse_block**2 if self._T and self._S else 0
 
-    def hide(self, scores: Tensor, tile: BlockTile) -> Tensor | None:
-        """Set masked scores (m, t, n size) to -inf; returns the rows without a key, (m, t, 1), or None."""
-        by_block = scores.view(*scores.shape[:2], -1, TUNING.sparse_block)
-        for column, hidden in tile.hidden.items():
-            by_block[:, :, column].masked_fill_(hidden, float("-inf"))
-        if len(tile.hidden) < tile.keys.shape[1]:
+    def _allowed(self, t0: int, t1: int, keys: Tensor, real: Tensor, masked: list[int]) -> Tensor | None:
+        """What the mask allows of the blocks `keys` (m, n) for each part of the queries; None: every pair."""
+        if not masked:
             return None
-        empty = scores.amax(2, keepdim=True) == float("-inf")
-        return empty if bool(empty.any()) else None
-
-    def _hidden(self, t0: int, t1: int, keys: Tensor, real: Tensor) -> Tensor:
-        """What the mask hides of one block of keys (m,) for each part of the queries, (m or 1, t, size) bool."""
-        size, m = TUNING.sparse_block, len(keys)
-        at_q = torch.arange(t0, t1).view(m, -1, 1) + self._start_q
-        places = (keys * size).view(m, 1, 1) + torch.arange(size)  # (m, 1, size)
+        size, (m, n) = TUNING.sparse_block, keys.shape
+        chosen = keys[:, masked]
+        at_q = torch.arange(t0, t1).view(m, -1, 1, 1) + self._start_q
+        places = (chosen * size).view(m, 1, -1, 1) + torch.arange(size)  # (m, 1, columns, size)
         at_k = places.clamp(max=self._S - 1) + self._start_k
-        allowed = self._mask.allows(torch.tensor(self._sequence), at_q, at_k) & (places < self._S) & real.view(m, 1, 1)
-        hidden = ~allowed.expand(m, at_q.shape[1], size)
-        if bool((hidden == hidden[:1]).all()):
-            hidden = hidden[:1]
-        hidden = hidden.contiguous()
-        return self._same.setdefault((hidden.shape, hidden.numpy().tobytes()), hidden)
+        part = self._mask.allows(torch.tensor(self._sequence), at_q, at_k) & (places < self._S)
+        part = (part & real[:, masked].view(m, 1, -1, 1)).expand(m, at_q.shape[1], len(masked), size)
+        if bool((part == part[:1]).all()):
+            part = part[:1]
+        out = torch.ones(len(part), 1, part.shape[1], n, size, dtype=torch.bool)
+        out[:, 0, :, masked] = part
+        out = out.flatten(3)
+        return self._same.setdefault((out.shape, out.numpy().tobytes()), out) if len(out) == 1 else out
 
     def _cut(self) -> Iterator[BlockTile]:
         T, size = self._T, TUNING.sparse_block
@@ -104,8 +101,11 @@ class HeadPlan:
                 step = min(step, max(1, TUNING.sparse_tile_scores // (most * size)))
             for t0 in range(lo * size, end, step):
                 t1 = min(t0 + step, end)
-                hidden = {column: self._hidden(t0, t1, keys[:, column], real[:, column]) for column in masked}
-                yield BlockTile(t0, t1, keys, hidden, _run(keys))
+                allowed = self._allowed(t0, t1, keys, real, masked)
+                empty = None if allowed is None else ~allowed.any(3, keepdim=True)
+                yield BlockTile(
+                    t0, t1, keys, allowed, empty if empty is not None and bool(empty.any()) else None, _run(keys)
+                )
             lo = hi
 
     def _last_of_tile(self, counts: list[int], lo: int) -> int:
@@ -171,9 +171,13 @@ class BlockCall:
             plans[place] = HeadPlan(self.layout_q, self.layout_k, sequence, own)
         return plans[place]
 
-    def kept(self, weights: Tensor, sequence: int, head: int, number: int) -> Tensor:
-        """The dropout mask of one tile."""
-        return dropout_mask.keep_mask_of_tile(weights, self.dropout, self.seed, sequence, head, number)
+    def kept(self, weights: Tensor, sequence: int, heads: range, number: int) -> Tensor:
+        """The dropout mask of one tile of some heads, (m, h, t, n size)."""
+        masks = (
+            dropout_mask.keep_mask_of_tile(weights[:, i], self.dropout, self.seed, sequence, head, number)
+            for i, head in enumerate(heads)
+        )
+        return torch.stack(list(masks), dim=1)
 
     @property
     def share(self) -> float:

@@ -1,10 +1,12 @@
-"""The block_sparse kernel: dense products over the blocks of keys that a mask touches.
+"""The block_sparse kernel: torch's fused attention over the blocks of keys that a mask touches.
 
 Queries are cut into blocks, and each block reads the blocks of keys in which its mask allows anything, side by side.
-Only blocks that the mask does not fully allow are masked. Time and memory grow with the number of touched blocks: for
-windows, global tokens and random blocks they are linear in the length.
+Many blocks are one call of the fused attention, as if they were a batch. Time and memory grow with the number of
+touched blocks: for windows, global tokens and random blocks they are linear in the length.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,8 +21,6 @@ from clearhead.attention.layout import each_head
 from clearhead.attention.masks import Causal, Full
 from clearhead.attention.tuning import TUNING
 from clearhead.attention.weights import rows as rows  # exact softmax: these are the weights it used
-
-_softmax_backward = torch.ops.aten._softmax_backward_data.default
 
 
 def unsupported_reason(inputs: AttentionInputs, dropout: float) -> str | None:
@@ -52,71 +52,97 @@ def run(inputs: AttentionInputs, dropout: float) -> Tensor:
     return forward(inputs.q, inputs.k, inputs.v, call)
 
 
-def _blocks(x: Tensor, rows: slice, head: int) -> Tensor:
-    """One head of a sequence, (blocks size, width), contiguous; zeros fill the last block."""
-    part = x[rows, head]
-    missing = -len(part) % TUNING.sparse_block
-    return F.pad(part, (0, 0, 0, missing)) if missing else part.contiguous()
-
-
 def forward(q: Tensor, k: Tensor, v: Tensor, call: BlockCall) -> Tensor:
     """The output, (N, H, V)."""
     out = q.new_zeros(len(q), q.shape[1], v.shape[2])
-    for sequence, head, rows_q, rows_k in each_head(call.layout_q, call.layout_k, q.shape[1]):
-        group = head // (q.shape[1] // k.shape[1])
-        hq, hk, hv = q[rows_q, head], _blocks(k, rows_k, group), _blocks(v, rows_k, group)
-        hout, plan = out[rows_q, head], call.plan(sequence, head)
-        for number, tile in enumerate(plan.tiles):
-            weights, empty = _weights(tile.queries(hq), tile.gather(hk), tile, plan, call.scale)
-            scale_up = 1.0
-            if call.dropout > 0:
-                weights = weights.mul_(call.kept(weights, sequence, head, number))
-                scale_up = dropout_mask.keep_scale(call.dropout)
-            part = _product(weights, tile.gather(hv), scale_up)
-            tile.queries(hout).copy_(part if empty is None else part.masked_fill_(empty, 0.0))
+    for part in _parts(q, k, call):
+        hq, hout = (x[part.rows_q, part.columns] for x in (q, out))
+        hk, hv = part.blocks(k), part.blocks(v)
+        for number, tile in enumerate(part.plan.tiles):
+            tile.queries(hout).copy_(_attend(part, number, tile, tile.queries(hq), tile.gather(hk), tile.gather(hv)))
     return out
 
 
 def backward(grad: Tensor, q: Tensor, k: Tensor, v: Tensor, call: BlockCall) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of queries, keys and values; the weights are computed again."""
+    """The gradients of queries, keys and values; each tile is computed again."""
     dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
-    for sequence, head, rows_q, rows_k in each_head(call.layout_q, call.layout_k, q.shape[1]):
-        group = head // (q.shape[1] // k.shape[1])
-        hgrad, hq, hdq = (x[rows_q, head] for x in (grad, q, dq))
-        hk, hv = _blocks(k, rows_k, group), _blocks(v, rows_k, group)
-        hdk, hdv, plan = torch.zeros_like(hk), torch.zeros_like(hv), call.plan(sequence, head)
-        for number, tile in enumerate(plan.tiles):
-            queries, keys, values = tile.queries(hq), tile.gather(hk), tile.gather(hv)
-            weights, empty = _weights(queries, keys, tile, plan, call.scale)
-            up = tile.queries(hgrad) if empty is None else tile.queries(hgrad).masked_fill(empty, 0.0)
-            used, scale_up = weights, 1.0
-            if call.dropout > 0:
-                kept, scale_up = call.kept(weights, sequence, head, number), dropout_mask.keep_scale(call.dropout)
-                used = weights * kept
-                dweights = _product(up, values.transpose(1, 2), scale_up).mul_(kept)
-            else:
-                dweights = torch.bmm(up, values.transpose(1, 2))
-            dscores = _softmax_backward(dweights, weights, -1, weights.dtype)
-            tile.queries(hdq).copy_(_product(dscores, keys, call.scale))
-            tile.add(hdk, _product(dscores.transpose(1, 2), queries, call.scale))
-            tile.add(hdv, _product(used.transpose(1, 2), up, scale_up))
-        length = rows_k.stop - rows_k.start
-        dk[rows_k, group] += hdk[:length]
-        dv[rows_k, group] += hdv[:length]
+    for part in _parts(q, k, call):
+        hq, hdq, hgrad = (x[part.rows_q, part.columns] for x in (q, dq, grad))
+        hk, hv = part.blocks(k), part.blocks(v)
+        hdk, hdv = torch.zeros_like(hk), torch.zeros_like(hv)
+        for number, tile in enumerate(part.plan.tiles):
+            leaves = [x.detach().requires_grad_() for x in (tile.queries(hq), tile.gather(hk), tile.gather(hv))]
+            with torch.enable_grad():
+                out = _attend(part, number, tile, *leaves)
+            grads = torch.autograd.grad(out, leaves, tile.queries(hgrad))
+            tile.queries(hdq).copy_(grads[0])
+            tile.add(hdk, grads[1])
+            tile.add(hdv, grads[2])
+        part.add(dk, hdk)
+        part.add(dv, hdv)
     return dq, dk, dv
 
 
-def _weights(
-    queries: Tensor, keys: Tensor, tile: BlockTile, plan: HeadPlan, scale: float
-) -> tuple[Tensor, Tensor | None]:
-    """The weights of a tile, (m, t, n size), and its rows without a key."""
-    scores = _product(queries, keys.transpose(1, 2), scale)
-    empty = plan.hide(scores, tile)
-    return torch.softmax(scores if empty is None else scores.masked_fill_(empty, 0.0), dim=-1), empty
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Heads of one sequence that share a plan."""
+
+    call: BlockCall
+    plan: HeadPlan
+    sequence: int
+    heads: range
+    repeats: int
+    rows_q: slice
+    rows_k: slice
+
+    @property
+    def columns(self) -> slice:
+        return slice(self.heads.start, self.heads.stop)
+
+    @property
+    def groups(self) -> slice:
+        """The key heads that these heads read."""
+        return slice(self.heads.start // self.repeats, (self.heads.stop - 1) // self.repeats + 1)
+
+    def blocks(self, x: Tensor) -> Tensor:
+        """Keys or values for each head, (blocks size, h, width); zeros fill the last block."""
+        part = x[self.rows_k, self.groups]
+        if self.repeats > 1 and len(self.heads) > 1:
+            part = part.repeat_interleave(self.repeats, 1)
+        missing = -len(part) % TUNING.sparse_block
+        return F.pad(part, (0, 0, 0, 0, 0, missing)) if missing else part
+
+    def add(self, total: Tensor, part: Tensor) -> None:
+        """Add gradients of blocks (blocks size, h, width) to those of all keys or values."""
+        part = part[: self.rows_k.stop - self.rows_k.start]
+        if self.repeats > 1 and len(self.heads) > 1:
+            part = part.unflatten(1, (-1, self.repeats)).sum(2)
+        total[self.rows_k, self.groups] += part
 
 
-def _product(a: Tensor, b: Tensor, scale: float) -> Tensor:
-    return torch.baddbmm(a.new_empty(1, 1, 1), a, b, beta=0, alpha=scale)
+def _parts(q: Tensor, k: Tensor, call: BlockCall) -> Iterator[_Part]:
+    """All heads of a sequence at once, unless their masks differ."""
+    num_heads = q.shape[1]
+    step = 1 if call.mask.per_head else num_heads
+    for sequence, head, rows_q, rows_k in each_head(call.layout_q, call.layout_k, num_heads):
+        if head % step == 0:
+            heads, repeats = range(head, head + step), num_heads // k.shape[1]
+            yield _Part(call, call.plan(sequence, head), sequence, heads, repeats, rows_q, rows_k)
+
+
+def _attend(part: _Part, number: int, tile: BlockTile, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    """The output of a tile, (m, h, t, V)."""
+    call, empty = part.call, tile.empty
+    allowed = tile.allowed if tile.allowed is None or empty is None else tile.allowed | empty
+    if call.dropout > 0:
+        scores = queries @ keys.transpose(2, 3) * call.scale
+        scores = scores if allowed is None else scores.masked_fill(~allowed, float("-inf"))
+        weights = torch.softmax(scores, dim=-1)
+        out = (weights * call.kept(weights, part.sequence, part.heads, number)) @ values
+        out = out * dropout_mask.keep_scale(call.dropout)
+    else:
+        out = F.scaled_dot_product_attention(queries, keys, values, attn_mask=allowed, scale=call.scale)
+    return out if empty is None else out.masked_fill(empty, 0.0)
 
 
 class _BlockSparse(torch.autograd.Function):
