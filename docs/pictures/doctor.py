@@ -10,7 +10,7 @@ from rich.console import Console
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")
 
-from clearhead.attention.kernel_check import check_kernels, devices
+from clearhead.analysis.kernel_check import check_kernels, devices
 from clearhead.cli.doctor import show
 
 target = Path(__file__).with_suffix(".svg")

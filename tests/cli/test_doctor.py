@@ -3,7 +3,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from clearhead.attention import kernel_check as checkup
+from clearhead.analysis import kernel_check as checkup
 from clearhead.attention.kernels import KERNELS, grouped
 from clearhead.cli import app
 

@@ -221,7 +221,8 @@ def test_keys_that_count_several_times(x: AttentionInputs, counts: int) -> None:
 
 
 def test_no_last_block_of_causal_attention() -> None:
-    x = AttentionInputs(*[torch.zeros(3, 1, 4)] * 3, *[Layout.from_lengths([3])] * 2, Causal(), ScaledDot())
+    q, layout = torch.zeros(3, 1, 4), Layout.from_lengths([3])
+    x = AttentionInputs(q, q, q, layout, layout, Causal(), ScaledDot())
     with pytest.raises(ValueError, match="no last block is global"):
         BigBird(last_global=True)(x)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import Tensor
 
 from clearhead.attention import Layout
-from clearhead.layers import RopeScaling
-from clearhead.models import HeadConfig, Model, ModelConfig, TransformerConfig, build
+from clearhead.layers import RopeScaling, Rotary
+from clearhead.models import HeadConfig, Model, ModelConfig, TransformerConfig, TransformerStack, build
 from clearhead.models.longer_positions import with_max_len
 
 
@@ -27,6 +28,15 @@ def make(positions: str, offset: int = 0, **options: object) -> tuple[Model, Mod
     return build(config).eval(), config
 
 
+def table(model: Model) -> Tensor:
+    return model.state_dict()["encoder.embedding.positions.table.weight"]
+
+
+def rotary(model: Model) -> Rotary:
+    assert isinstance(model.encoder, TransformerStack) and model.encoder.rotary is not None
+    return model.encoder.rotary
+
+
 IDS = torch.arange(10) % 20
 
 
@@ -36,7 +46,9 @@ def test_short_texts_are_unchanged(positions: str, offset: int) -> None:
     longer, new = with_max_len(model, config, 35)
     layout = Layout.from_lengths([7, 3])
     torch.testing.assert_close(longer(IDS, layout), model(IDS, layout), rtol=0, atol=0)
-    assert new.encoder is not None and new.encoder.max_len == 35 and config.encoder is not new.encoder
+    assert (
+        isinstance(new.encoder, TransformerConfig) and new.encoder.max_len == 35 and config.encoder is not new.encoder
+    )
     assert longer(torch.arange(35) % 20, Layout.from_lengths([35])).shape == (35, 2)
     with pytest.raises(ValueError, match="positions end at 9"):
         model(torch.arange(11) % 20, Layout.from_lengths([11]))
@@ -49,11 +61,9 @@ def test_short_texts_are_unchanged(positions: str, offset: int) -> None:
 
 def test_tables_are_repeated_or_interpolated() -> None:
     model, config = make("learned", 2)
-    old = model.encoder.embedding.positions.table.weight  # type: ignore[union-attr]
-    repeated, interpolated = (
-        with_max_len(model, config, 25, how)[0].encoder.embedding.positions.table.weight  # type: ignore[arg-type,union-attr]
-        for how in ("repeat", "interpolate")
-    )
+    old = table(model)
+    repeated = table(with_max_len(model, config, 25, "repeat")[0])
+    interpolated = table(with_max_len(model, config, 25, "interpolate")[0])
     torch.testing.assert_close(repeated, torch.cat([old, old[2:], old[2:7]]))
     torch.testing.assert_close(interpolated[[0, 1, 2, -1]], old[[0, 1, 2, -1]])
     middle = 2 + 9 * 8 / 24  # position 8 of 25 lies at 3 of the ten old ones
@@ -64,10 +74,10 @@ def test_rotary_positions_are_interpolated() -> None:
     """A text of twice the length at half the frequencies: its even tokens have the angles of the short one."""
     model, config = make("rotary")
     longer, new = with_max_len(model, config, 20, "interpolate")
-    assert new.encoder.rope_scaling == RopeScaling(factor=2.0)  # type: ignore[union-attr]
+    assert isinstance(new.encoder, TransformerConfig) and new.encoder.rope_scaling == RopeScaling(factor=2.0)
     x = torch.randn(10, 2, 4)
-    turned = model.encoder.rotary(torch.arange(10))(x)  # type: ignore[union-attr,misc]
-    torch.testing.assert_close(longer.encoder.rotary(torch.arange(0, 20, 2))(x), turned)  # type: ignore[union-attr,misc]
+    turned = rotary(model)(torch.arange(10))(x)
+    torch.testing.assert_close(rotary(longer)(torch.arange(0, 20, 2))(x), turned)
 
 
 @pytest.mark.parametrize(

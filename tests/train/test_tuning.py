@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 from clearhead import load
 from clearhead.hub import model_folder
 from clearhead.hub.folder import open_folder
+from clearhead.models import TransformerConfig
 from clearhead.models.heads import SequenceHead
 from clearhead.tasks import Classify, QuestionAnswering
 from clearhead.text import tokenizer as tokenizer_module
@@ -253,7 +254,9 @@ def test_a_reader_of_long_texts(folder, tmp_path):
     made = replace(made, data=replace(made.data, max_len=600))
     train(prepare(made, folder, tmp_path / "run"), shown=False)
     model = load(tmp_path / "run" / "model")
-    (method,) = model.loaded.config.encoder.attention
+    encoder = model.loaded.config.encoder
+    assert isinstance(encoder, TransformerConfig)
+    (method,) = encoder.attention
     assert method["global_until"] == model.tokenizer.id("[SEP]") and method["window"] == 8
     assert model.max_len == 600
     context = "the old dog . " * 100

@@ -1,1 +1,1 @@
-"""Analyses over a corpus: head statistics and prediction errors."""
+"""Analyses over a corpus: head statistics, prediction errors, errors of attention methods and kernels."""

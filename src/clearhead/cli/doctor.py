@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from clearhead.attention.kernel_check import KernelReport
+    from clearhead.analysis.kernel_check import KernelReport
 
 
 def doctor(as_json: JsonOption = False) -> None:
@@ -32,7 +32,7 @@ def doctor(as_json: JsonOption = False) -> None:
     from rich.console import Console
     from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
-    from clearhead.attention.kernel_check import DTYPES, check_kernels, devices
+    from clearhead.analysis.kernel_check import DTYPES, check_kernels, devices
     from clearhead.attention.kernels import KERNELS
 
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the profiler that measures memory writes to stderr
@@ -56,7 +56,7 @@ def doctor(as_json: JsonOption = False) -> None:
 def _machine() -> dict[str, str | int]:
     import torch
 
-    from clearhead.attention.kernel_check import devices
+    from clearhead.analysis.kernel_check import devices
 
     return {
         "clearhead": __version__,

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from clearhead.attention import dropout_mask
+from clearhead.attention.fused_attention import fused_forward
 from clearhead.attention.inputs import AttentionInputs
 from clearhead.attention.layout import Layout, each_head
 from clearhead.attention.masks import Causal, Full, Mask
@@ -208,18 +209,12 @@ class _LSH(torch.autograd.Function):
             hq, hk, hv = q[rows_q, head], k[rows_k, head // call.repeats], v[rows_k, head // call.repeats]
             hout, htotal = out[rows_q, head], total[rows_q, head]
             for number, tile in enumerate(call.tiles(sequence, head)):
-                scores = _scores(hq, hk, tile, call.scale)
-                top = scores.amax(2, keepdim=True)  # (m, t, 1)
-                weights = scores.sub_(top.masked_fill(top.isneginf(), 0.0)).exp_()
-                part = weights.sum(2).log_().add_(top.squeeze(2))  # logsumexp, (m, t)
+                part, logs = _attend(hq, hk, hv, tile, call, (sequence, head, number))
                 before = htotal[tile.queries]
-                after = torch.logaddexp(before, part)
+                after = torch.logaddexp(before, logs)
                 base = after.masked_fill(after.isneginf(), 0.0)
-                if call.dropout > 0:
-                    weights = weights.mul_(call.kept(weights, sequence, head, number))
-                    weights = weights.mul_(dropout_mask.keep_scale(call.dropout))
-                new = (weights @ _take(hv, tile.keys)).mul_((top.squeeze(2) - base).exp().unsqueeze(2))
-                hout[tile.queries] = new.addcmul_(_take(hout, tile.queries), (before - base).exp().unsqueeze(2))
+                old = _take(hout, tile.queries).mul_((before - base).exp_().unsqueeze(2))
+                hout[tile.queries] = old.addcmul_(part, (logs - base).exp_().unsqueeze(2))
                 htotal[tile.queries] = after
         ctx.save_for_backward(q, k, v, out, total)
         ctx.call = call
@@ -254,6 +249,27 @@ class _LSH(torch.autograd.Function):
             dk[rows_k, group] += hdk
             dv[rows_k, group] += hdv
         return dq, dk, dv, None
+
+
+def _attend(
+    hq: Tensor, hk: Tensor, hv: Tensor, tile: _Tile, call: _Call, number: tuple[int, int, int]
+) -> tuple[Tensor, Tensor]:
+    """The output of a tile (m, t, V) and the logsumexp of its scores (m, t), -inf for queries without a key."""
+    empty = ~tile.allowed.any(2)  # (m, t)
+    if call.dropout > 0 or hq.shape[1] != hv.shape[1] or hq.device.type != "cpu":
+        scores = _scores(hq, hk, tile, call.scale).masked_fill_(empty.unsqueeze(2), 0.0)
+        logs = scores.logsumexp(2)
+        weights = scores.sub_(logs.unsqueeze(2)).exp_()
+        if call.dropout > 0:
+            weights = weights.mul_(call.kept(weights, *number)).mul_(dropout_mask.keep_scale(call.dropout))
+        return weights @ _take(hv, tile.keys), logs.masked_fill_(empty, float("-inf"))
+    mask = torch.zeros(tile.allowed.shape, dtype=hq.dtype)
+    mask.masked_fill_(~(tile.allowed | empty.unsqueeze(2)), float("-inf"))
+    queries, keys, values = (
+        _take(x, rows).unsqueeze(1) for x, rows in ((hq, tile.queries), (hk, tile.keys), (hv, tile.keys))
+    )
+    out, logs = fused_forward(queries, keys, values, call.scale, mask.unsqueeze(1))
+    return out[:, 0], logs[:, 0].to(hq.dtype).masked_fill(empty, float("-inf"))
 
 
 def _scores(hq: Tensor, hk: Tensor, tile: _Tile, scale: float) -> Tensor:

@@ -12,15 +12,14 @@ from torch import Tensor
 
 from clearhead.attention import dropout_mask
 from clearhead.attention.biases import RelativeBias
+from clearhead.attention.fused_attention import fused_backward, fused_forward
 from clearhead.attention.kernels.grouped.grouping import GatherIndex, GroupPlan, SequenceGroup, plan_groups
 from clearhead.attention.kernels.grouped.tiling import Tile, Tiler
 from clearhead.attention.layout import Layout
 from clearhead.attention.masks import Causal, Full, Mask, cache_key
 from clearhead.attention.tuning import TUNING
 
-_flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
 _softmax_backward = torch.ops.aten._softmax_backward_data.default
-_flash_backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +137,7 @@ def _tile_forward(
 ) -> tuple[Tensor, Tensor | None]:
     """The output of one tile (b, h, t, V), and its logsumexp (b, h, t) from the fused kernel."""
     if tile.fused:
-        out, logsumexp = _flash(q, k, v, 0.0, tile.causal, attn_mask=tile.additive_mask, scale=call.scale)
+        out, logsumexp = fused_forward(q, k, v, call.scale, tile.additive_mask, tile.causal)
     else:
         weights = _weights(_flat(q), _flat(k), q.shape[:2], tile, group, tiler, bias, call.scale)
         scale_up = 1.0
@@ -209,9 +208,7 @@ def _fused_backward(
     tile: Tile, grad: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, logsumexp: Tensor, call: GroupedCall
 ) -> tuple[Tensor, Tensor, Tensor]:
     grad = grad if tile.empty_rows is None else grad.masked_fill(tile.empty_rows, 0.0)
-    return _flash_backward(
-        grad, q, k, v, out, logsumexp, 0.0, tile.causal, attn_mask=tile.additive_mask, scale=call.scale
-    )
+    return fused_backward(grad, q, k, v, out, logsumexp, call.scale, tile.additive_mask, tile.causal)
 
 
 def _plain_backward(
