@@ -224,6 +224,8 @@ def attention_entries(value: object) -> tuple[Mapping[str, Any], ...]:
 
 def with_token_ids(settings: Mapping[str, Any], tokenizer: Tokenizer | None) -> dict[str, Any]:
     """Return the `model` section with ids in place of tokens: `attention.global_until` may be "[SEP]"."""
+    if isinstance(settings.get("attention"), str):  # a recurrent decoder's
+        return dict(settings)
     entries: list[Mapping[str, Any]] = []
     for entry in attention_entries(settings.get("attention", ())):
         token = entry.get("global_until")
