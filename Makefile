@@ -22,7 +22,7 @@ checks:
 	$(BIN)/pyright -p tests
 
 test:
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 slow:
 	$(BIN)/pytest -m slow
