@@ -40,6 +40,7 @@ from clearhead.vision import Patches
 
 RECIPE = Path(__file__).parents[1] / "recipes" / "cifar10.yaml"
 CIFAR = "cifar10_jpg:cifar10_jpg.tar"
+SIZE, WARMUP = 64, 800  # of a batch and of the schedule, as in the recipe
 VIT: dict[str, Any] = {"hidden_size": 192, "num_hidden_layers": 12, "num_attention_heads": 3, "intermediate_size": 768}
 
 
@@ -166,8 +167,8 @@ def training(rounds: int, steps: int) -> dict[str, float]:
         theirs = plain_optimizer(plain)
         parameters = [sum(p.numel() for p in model.parameters()) for model in (job.model, plain)]
         assert parameters[0] == parameters[1], parameters
-        pixels = torch.from_numpy(rng.integers(0, 256, (128, 3, 32, 32), dtype="u1"))
-        labels = torch.from_numpy(rng.integers(0, 10, 128))
+        pixels = torch.from_numpy(rng.integers(0, 256, (SIZE, 3, 32, 32), dtype="u1"))
+        labels = torch.from_numpy(rng.integers(0, 10, SIZE))
         with SignalGuard() as stop:
 
             def ours() -> None:
@@ -181,12 +182,12 @@ def training(rounds: int, steps: int) -> dict[str, float]:
 
             best = interleaved({"ours": ours, "plain": torch_alone}, rounds)
         size = len(batches.batch(*batches.place(0)))
-    print({n: f"{1e3 * s / steps:.0f} ms a step" for n, s in best.items()}, f"batches of {size} and 128")
-    return {"train_vs_plain": (best["plain"] / 128) / (best["ours"] / size)}
+    print({n: f"{1e3 * s / steps:.0f} ms a step" for n, s in best.items()}, f"batches of {size} and {SIZE}")
+    return {"train_vs_plain": (best["plain"] / SIZE) / (best["ours"] / size)}
 
 
 def train_plain(steps: int) -> dict[str, Any]:
-    """Train the plain model on CIFAR-10: the recipe's warmup and cosine, batches of 128."""
+    """Train the plain model on CIFAR-10: the recipe's warmup, cosine and batches."""
     from clearhead.vision import read_image
 
     data: dict[str, tuple[Tensor, Tensor]] = {}
@@ -199,17 +200,17 @@ def train_plain(steps: int) -> dict[str, Any]:
     torch.manual_seed(1)
     model = PlainCct()
     optimizer = plain_optimizer(model)
-    warmup = torch.optim.lr_scheduler.LinearLR(optimizer, 1 / 400, 1.0, 400)
-    cosine = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps - 400)
-    schedule = torch.optim.lr_scheduler.SequentialLR(optimizer, [warmup, cosine], [400])
+    warmup = torch.optim.lr_scheduler.LinearLR(optimizer, 1 / WARMUP, 1.0, WARMUP)
+    cosine = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps - WARMUP)
+    schedule = torch.optim.lr_scheduler.SequentialLR(optimizer, [warmup, cosine], [WARMUP])
     pixels, labels = data["train"]
-    per_epoch = len(pixels) // 128
+    per_epoch = len(pixels) // SIZE
     order = torch.randperm(len(pixels))
     curve: list[tuple[int, float]] = []
     seconds, begin = 0.0, time.perf_counter()
     for number in range(steps):
         at = number % per_epoch
-        chosen = order[128 * at : 128 * (at + 1)]
+        chosen = order[SIZE * at : SIZE * (at + 1)]
         plain_step(model, optimizer, pixels[chosen], labels[chosen])
         schedule.step()
         if at == per_epoch - 1:

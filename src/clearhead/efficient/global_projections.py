@@ -70,7 +70,9 @@ class ProjectedLongformer(AttentionMethod):
         counts = inputs.global_tokens
         wanted = [self.global_tokens] * inputs.layout_q.num_sequences if counts is None else counts.tolist()
         sizes = [min(n, m) for n, m in zip(wanted, inputs.layout_q.host_lengths, strict=True)]
-        return Layout.from_lengths(sizes, inputs.layout_q.host_starts, inputs.layout_q.device)
+        whole = inputs.layout_q
+        # all layers share it
+        return whole.memoize(("global", *sizes), lambda: Layout.from_lengths(sizes, whole.host_starts, whole.device))
 
     def _projected(self, inputs: AttentionInputs, rows: Tensor, outputs: slice) -> tuple[Tensor, Tensor, Tensor]:
         """Queries of the global tokens, and keys and values of all, by the second projections, (..., heads, K)."""

@@ -1,13 +1,13 @@
 """Attention methods in a model: exact attention replaced in a trained model, layer by layer."""
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 from clearhead.efficient import AttentionMethod
 from clearhead.layers import Block
-from clearhead.models.model import Model, ModelConfig
+from clearhead.models.model import Model, ModelConfig, shared_copy
 from clearhead.models.transformer import TransformerConfig, TransformerStack, method_for, methods_by_layer
 
 StackName = Literal["encoder", "decoder"]
@@ -40,26 +40,25 @@ def with_attention(
     methods = methods_by_layer(settings)
     for layer in selected:
         methods[layer] = None if method is None else method.options
-    shared: dict[int, Any] = {id(t): t for t in (*model.parameters(), *model.buffers())}
-    changed = copy.deepcopy(model, shared)
+    changed = shared_copy(model)
     blocks = getattr(changed, name)
     assert isinstance(blocks, TransformerStack)
     for layer in selected:
         block = blocks.blocks[layer]
         assert isinstance(block, Block)
         block.attention.core.method = copy.deepcopy(method)
-    return changed, replace(config, **{name: replace(settings, attention=_grouped(methods))})
+    return changed, replace(config, **{name: replace(settings, attention=method_entries(methods))})
 
 
-def _grouped(methods: list[dict[str, Any] | None]) -> tuple[dict[str, Any], ...]:
+def method_entries(methods: Sequence[dict[str, Any] | None]) -> tuple[dict[str, Any], ...]:
     """The methods of all layers as entries of a configuration; one method of all layers needs no list of them."""
-    first = methods[0]
+    first = next(iter(methods), None)
     if first is not None and all(method == first for method in methods):
         return (first,)
     return tuple(entries_with_layers(methods))
 
 
-def entries_with_layers(methods: list[dict[str, Any] | None]) -> list[dict[str, Any]]:
+def entries_with_layers(methods: Sequence[dict[str, Any] | None]) -> list[dict[str, Any]]:
     """Entries of a configuration from the method of each layer, None for exact: each different one with its layers."""
     different = [m for i, m in enumerate(methods) if m is not None and m not in methods[:i]]
     return [{**m, "layers": [i for i, other in enumerate(methods) if other == m]} for m in different]

@@ -1,15 +1,14 @@
 """Longer positions: a trained model that reads longer texts than it was trained on."""
 
-import copy
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.layers import LearnedPositions, RopeScaling
-from clearhead.models.model import Model, ModelConfig
+from clearhead.models.model import Model, ModelConfig, shared_copy
 from clearhead.models.transformer import (
     TransformerConfig,
     TransformerStack,
@@ -44,8 +43,7 @@ def with_max_len(
     longer = replace(settings, max_len=max_len)
     if settings.positions == "rotary" and max_len > settings.max_len:
         longer = replace(longer, rope_scaling=_scaling(settings, max_len, positions))
-    shared: dict[int, Any] = {id(t): t for t in (*model.parameters(), *model.buffers())}
-    changed = copy.deepcopy(model, shared)
+    changed = shared_copy(model)
     new: TransformerStack = getattr(changed, name)
     if settings.positions == "rotary":
         new.rotary, new.local = make_rotary(longer, longer.rotary_base), make_local(longer)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -145,6 +147,12 @@ class Model(nn.Module):
         x = x if places is None else x.index_select(0, places)
         output_layout = layout if target_layout is None else target_layout
         return x if self.head is None else self.head(x, output_layout)
+
+
+def shared_copy(model: Model) -> Model:
+    """Returns a copy that shares all parameters and buffers with the model, so that its modules can be replaced."""
+    shared: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
+    return copy.deepcopy(model, shared)
 
 
 def build(config: ModelConfig) -> Model:

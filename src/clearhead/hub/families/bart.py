@@ -3,10 +3,12 @@
 from clearhead.hub.families.marian import CONFIG, WORDS, layer
 from clearhead.hub.mapping import ConfigKey, Family, HeadMapping
 
-EMBEDDING = {
-    "{0}.embed_positions": "{0}.embedding.positions.table",
-    "{0}.layernorm_embedding": "{0}.embedding.norm",
-}
+
+def embeddings(stack: str) -> dict[str, str]:
+    """Returns the tensor names of positions and norm, which LED and TrOCR share."""
+    names = {"embed_positions": "positions.table", "layernorm_embedding": "norm"}
+    return {f"{stack}.{theirs}": f"{stack}.embedding.{ours}" for theirs, ours in names.items()}
+
 
 BART = Family(
     model_type="bart",
@@ -17,7 +19,8 @@ BART = Family(
     constants={"positions": "learned", "position_offset": 2, "embedding_norm": True},
     weights={
         "shared": "encoder.embedding.tokens",
-        **{a.format(stack): b.format(stack) for stack in ("encoder", "decoder") for a, b in EMBEDDING.items()},
+        **embeddings("encoder"),
+        **embeddings("decoder"),
         **layer("encoder"),
         **layer("decoder"),
     },

@@ -40,6 +40,8 @@ CONFIG = {
 WORDS = {"inner": lambda s: s.width, "activation": lambda s: s.activation, "norm_eps": lambda s: s.norm_eps}
 DROPOUT = {"dropout": ConfigKey(("classifier_dropout", "hidden_dropout_prob"), 0.1)}
 POOLED = {"pooler": True, **DROPOUT}
+CLASSIFIER = {"classifier.dense": "inner.dense", "classifier.out_proj": "output"}
+INNER = {"inner": lambda s: s.width, "activation": lambda s: s.activation, **DROPOUT}
 IGNORED = (r".*position_ids", r".*token_type_ids", r"cls\.predictions\.decoder\.bias")
 
 BERT = Family(

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from clearhead.hub.families.bert import BERT, CONFIG, DROPOUT, EMBEDDINGS, LAYER, PREDICTIONS, WORDS
+from clearhead.hub.families.bert import BERT, CLASSIFIER, CONFIG, DROPOUT, EMBEDDINGS, INNER, LAYER, PREDICTIONS, WORDS
 from clearhead.hub.mapping import ConfigKey, DerivedKey, Family, HeadMapping, Raw, activation
 
 FULL, SPARSE = "original_full", "block_sparse"
@@ -54,11 +54,7 @@ BIGBIRD = Family(
     heads={
         "BigBirdModel": HeadMapping("pooler", {"~pooler": "pooler"}, {"pooler": True}, prefixed=False),
         "BigBirdForMaskedLM": HeadMapping("lm", PREDICTIONS, WORDS),
-        "BigBirdForSequenceClassification": HeadMapping(
-            "sequence",
-            {"classifier.dense": "inner.dense", "classifier.out_proj": "output"},
-            {"inner": lambda s: s.width, "activation": lambda s: s.activation, **DROPOUT},
-        ),
+        "BigBirdForSequenceClassification": HeadMapping("sequence", CLASSIFIER, INNER),
         "BigBirdForTokenClassification": HeadMapping("token", {"classifier": "output"}, DROPOUT),
     },
     required_values={"is_decoder": (False,), "add_cross_attention": (False,)},

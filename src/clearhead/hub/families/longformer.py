@@ -4,19 +4,16 @@ Which tokens are global depends on the head, as in `transformers`: the first of 
 reader; else none.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from clearhead.hub.families.bart import EMBEDDING
+from clearhead.hub.families.bart import BART, embeddings
 from clearhead.hub.families.marian import CONFIG, WORDS, layer
 from clearhead.hub.families.roberta import ROBERTA
 from clearhead.hub.mapping import ConfigKey, DerivedKey, Family, HeadMapping, Raw
+from clearhead.models.attention_methods import method_entries
 
 KIND = "projected_longformer"
-PROJECTIONS = {
-    f"{name}_global": f"encoder.blocks.{{}}.attention.core.method.{name}" for name in ("query", "key", "value")
-}
 
 
 def _windows(num_layers: str, global_tokens: int = 0, question: bool = False) -> DerivedKey:
@@ -27,11 +24,7 @@ def _windows(num_layers: str, global_tokens: int = 0, question: bool = False) ->
         return {"kind": KIND, "window": window, "global_tokens": global_tokens, **until}
 
     def read(raw: Raw) -> tuple[dict[str, Any], ...]:
-        sizes = raw.get("attention_window", 512)
-        methods = {window: method(raw, window) for window in _sizes(sizes)}
-        if len(methods) == 1:
-            return tuple(methods.values())
-        return tuple({**m, "layers": [i for i, w in enumerate(sizes) if w == window]} for window, m in methods.items())
+        return method_entries([method(raw, window) for window in _sizes(raw.get("attention_window", 512))])
 
     def write(value: tuple[dict[str, Any], ...], raw: Raw) -> dict[str, Any]:
         sizes = [0] * raw[num_layers]
@@ -62,8 +55,10 @@ def _heads() -> dict[str, HeadMapping]:
     }
 
 
-def _encoder_names(rename: Callable[[str], str]) -> dict[str, str]:
-    return {rename(name): target for name, target in PROJECTIONS.items()}
+def _projections(prefix: str) -> dict[str, str]:
+    """The second projections of a layer, under the names of its attention."""
+    method = "encoder.blocks.{}.attention.core.method"
+    return {f"{prefix}.{name}_global": f"{method}.{name}" for name in ("query", "key", "value")}
 
 
 LONGFORMER = replace(
@@ -76,7 +71,7 @@ LONGFORMER = replace(
         "vocab_size": ConfigKey("vocab_size", 30522),
         "attention": _windows("num_hidden_layers"),
     },
-    weights={**ROBERTA.weights, **_encoder_names(lambda name: f"encoder.layer.{{}}.attention.self.{name}")},
+    weights={**ROBERTA.weights, **_projections("encoder.layer.{}.attention.self")},
     heads=_heads(),
 )
 
@@ -92,7 +87,7 @@ def _led_layer() -> dict[str, str]:
         if short in _BART_NAMES:
             name = f"{_SELF}.{_BART_NAMES[short]}"
         names[name.replace("self_attn.out_proj", "self_attn.output")] = target
-    return names | _encoder_names(lambda name: f"{_SELF}.{name}")
+    return names | _projections(_SELF)
 
 
 LED = Family(
@@ -110,7 +105,8 @@ LED = Family(
     constants={"positions": "learned", "embedding_norm": True},
     weights={
         "shared": "encoder.embedding.tokens",
-        **{a.format(stack): b.format(stack) for stack in ("encoder", "decoder") for a, b in EMBEDDING.items()},
+        **embeddings("encoder"),
+        **embeddings("decoder"),
         **_led_layer(),
         **layer("decoder"),
     },
@@ -119,6 +115,6 @@ LED = Family(
         "LEDForConditionalGeneration": WORDS,
         "LEDForQuestionAnswering": HeadMapping("span", {"qa_outputs": "output"}, {"labels": ("start", "end")}),
     },
-    aliases={"shared.weight": ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight")},
-    ignored=(r".*(encoder|decoder)\.embed_tokens\.weight",),
+    aliases=BART.aliases,
+    ignored=BART.ignored,
 )

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from clearhead.hub.families.bert import CONFIG, DROPOUT, EMBEDDINGS, LAYER, PREDICTIONS, WORDS
+from clearhead.hub.families.bert import BERT, CLASSIFIER, CONFIG, DROPOUT, EMBEDDINGS, INNER, LAYER, PREDICTIONS, WORDS
 from clearhead.hub.mapping import ConfigKey, DerivedKey, Family, HeadMapping, Raw, activation
 
 EXACT = 2**31 - 1  # landmarks: more than any text has tokens
@@ -45,17 +45,13 @@ NYSTROMFORMER = Family(
     heads={
         "NystromformerModel": HeadMapping(None, {}, {}, prefixed=False),
         "NystromformerForMaskedLM": HeadMapping("lm", PREDICTIONS, WORDS),
-        "NystromformerForSequenceClassification": HeadMapping(
-            "sequence",
-            {"classifier.dense": "inner.dense", "classifier.out_proj": "output"},
-            {"inner": lambda s: s.width, "activation": lambda s: s.activation, **DROPOUT},
-        ),
+        "NystromformerForSequenceClassification": HeadMapping("sequence", CLASSIFIER, INNER),
         "NystromformerForTokenClassification": HeadMapping("token", {"classifier": "output"}, DROPOUT),
         "NystromformerForQuestionAnswering": HeadMapping(
             "span", {"qa_outputs": "output"}, {"labels": ("start", "end")}
         ),
     },
     required_values={"inv_coeff_init_option": (False,), "is_decoder": (False,), "add_cross_attention": (False,)},
-    duplicated={"cls.predictions.bias": "cls.predictions.decoder.bias"},
-    ignored=(r".*position_ids", r".*token_type_ids", r"cls\.predictions\.decoder\.bias"),
+    duplicated=BERT.duplicated,
+    ignored=BERT.ignored,
 )

@@ -1,6 +1,6 @@
 """RoBERTa (Liu et al. 2019) and XLM-RoBERTa (Conneau et al. 2020): BERT whose positions start after its padding id."""
 
-from clearhead.hub.families.bert import CONFIG, DROPOUT, EMBEDDINGS, LAYER, WORDS
+from clearhead.hub.families.bert import CLASSIFIER, CONFIG, DROPOUT, EMBEDDINGS, LAYER, WORDS
 from clearhead.hub.mapping import ConfigKey, DerivedKey, Family, HeadMapping, Raw
 
 
@@ -42,7 +42,7 @@ def _family(model_type: str, title: str, name: str) -> Family:
             ),
             f"{name}ForSequenceClassification": HeadMapping(
                 "sequence",
-                {"classifier.dense": "inner.dense", "classifier.out_proj": "output"},
+                CLASSIFIER,
                 {"inner": lambda s: s.width, "activation": "tanh", **DROPOUT},
             ),
             f"{name}ForTokenClassification": HeadMapping("token", {"classifier": "output"}, DROPOUT),

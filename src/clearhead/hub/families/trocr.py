@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from clearhead.hub.families.bart import EMBEDDING
+from clearhead.hub.families.bart import embeddings
 from clearhead.hub.families.marian import CONFIG, layer
 from clearhead.hub.mapping import ConfigKey, DerivedKey, Family, HeadMapping, Raw
 
@@ -35,7 +35,7 @@ TROCR = Family(
     constants={},
     weights={
         "decoder.embed_tokens": "decoder.embedding.tokens",
-        **{a.format("decoder"): b.format("decoder") for a, b in EMBEDDING.items()},
+        **embeddings("decoder"),
         **layer("decoder"),
     },
     heads={"TrOCRForCausalLM": HeadMapping("lm", {"output_projection": "output"}, {"bias": False})},
