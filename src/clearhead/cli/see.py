@@ -28,7 +28,13 @@ def see(
         str | None,
         typer.Option("--plot", help="Draw a figure instead: alignment, heads, model, word, head_stats or rollout."),
     ] = None,
-    layer: Annotated[str | None, typer.Option(help="Layer of the figure, e.g. encoder.3 or decoder.2.cross.")] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(help="Attention method shown beside the exact weights, e.g. bigbird; repeatable, for one text."),
+    ] = None,
+    layer: Annotated[
+        str | None, typer.Option(help="Layer of the figure, or of --method, e.g. encoder.3 or decoder.2.cross.")
+    ] = None,
     head: Annotated[int | None, typer.Option(help="Head of the figure. Default: the mean of all heads.")] = None,
     word: Annotated[str | None, typer.Option(help="Word whose attention the figure `word` shows.")] = None,
     dark: Annotated[bool, typer.Option(help="Draw the figure on a dark background.")] = False,
@@ -48,12 +54,18 @@ def see(
     from clearhead.viz.captured_run import MAX_PAGE_TOKENS, show
     from clearhead.viz.figures import plot
     from clearhead.viz.live_server import LiveServer
+    from clearhead.viz.method_scene import method_scene
     from clearhead.viz.record_scene import record_scene
     from clearhead.viz.style import DARK, LIGHT, save
 
     inputs, pairs = _read_inputs(texts, pair, file)
     loaded = load(model).loaded
-    scene = record_scene(loaded, inputs, pairs, title=inputs[0] if len(inputs) == 1 else "", answers=live)
+    if method:
+        if len(inputs) != 1 or pairs is not None:
+            raise ValueError("--method compares the methods on one text: give one, and no second text")
+        scene = method_scene(loaded, inputs[0], method, layers=None if layer is None else [layer])
+    else:
+        scene = record_scene(loaded, inputs, pairs, title=inputs[0] if len(inputs) == 1 else "", answers=live)
     if plot_as is not None:
         figure = plot(scene, plot_as, layer=layer, head=head, word=word, theme=DARK if dark else LIGHT)
         written = save(figure, (out or Path(plot_as)).with_suffix(""))

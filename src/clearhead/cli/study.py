@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from clearhead.studies.adapted_attention import AdaptedResult
     from clearhead.studies.bottleneck import BottleneckResult
     from clearhead.studies.domain_pretraining import DomainResult
     from clearhead.studies.efficient_attention import EfficientResult
@@ -42,6 +43,7 @@ class StudyArgs(NamedTuple):
     folder: Path
     seed: int
     quick: bool
+    steps: int | None
     on_progress: OnProgress
 
 
@@ -50,7 +52,7 @@ def study(
     name: Annotated[str | None, typer.Argument(help="Study to run. Default: list all.")] = None,
     model: Annotated[
         list[str] | None,
-        typer.Option(help="bottleneck: translation model, LABEL=FOLDER, repeatable. Other studies: encoder folder."),
+        typer.Option(help="bottleneck: translation model, LABEL=FOLDER, repeatable. Other studies: model folder."),
     ] = None,
     test: Annotated[
         str | None, typer.Option(help=f"bottleneck: test set, without the suffix .en or .en.gz. Default: {TEST_SET}.")
@@ -61,6 +63,9 @@ def study(
         Path | None, typer.Option("--out", help="Output folder for models, results and figures. Default: study-NAME.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the models.")] = 1,
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="adapted: training steps with each method. Default: 100.")
+    ] = None,
     quick: Annotated[bool, typer.Option(help="Use tiny sizes: a test run without meaningful results.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -85,7 +90,7 @@ def study(
         return typer.echo(json.dumps(titles) if as_json else "\n".join(f"{n:20} {t}" for n, t in titles.items()))
     if name not in STUDIES:
         raise ValueError(f"study {name!r}: {did_you_mean(name, STUDIES)}")
-    options = {"--model": model, "--test": test, "--languages": languages, "--text": text}
+    options = {"--model": model, "--test": test, "--languages": languages, "--text": text, "--steps": steps}
     accepted, run, show = RUNNERS[name]
     for option, value in options.items():
         if value and option not in accepted:
@@ -95,7 +100,7 @@ def study(
     begin = time.perf_counter()
     with show_progress() as on_progress:
         given = model or [], test or TEST_SET, languages or "en-de", text
-        measured = run(StudyArgs(*given, folder, seed, quick, on_progress))
+        measured = run(StudyArgs(*given, folder, seed, quick, steps, on_progress))
     results = record(measured, command=command_line(), seed=seed, seconds=time.perf_counter() - begin)
     write_record(results, folder / f"{name}.json")
     figures = save(STUDIES[name].draw(measured), folder / name) if can_draw() else []
@@ -247,6 +252,15 @@ def _efficient(args: StudyArgs) -> EfficientResult:
     return efficient_attention.measure(pipeline, text, name, on_progress=args.on_progress, **sizes)
 
 
+def _adapted(args: StudyArgs) -> AdaptedResult:
+    from clearhead.studies import adapted_attention
+
+    if not args.models:
+        raise ValueError("this study needs a model that clearhead trained: give its folder with --model")
+    steps = args.steps or (2 if args.quick else 100)
+    return adapted_attention.measure(Path(args.models[0]), args.folder, steps=steps, on_progress=args.on_progress)
+
+
 def _base_model(models: list[str]) -> str:
     from clearhead.studies import labels_needed as labels
 
@@ -309,6 +323,16 @@ def show_efficient(console: Console, measured: EfficientResult) -> None:
     console.print(table)
 
 
+def show_adapted(console: Console, measured: AdaptedResult) -> None:
+    metric = measured.metric
+    table = _table("method", f"{metric} before", f"{metric} after", "error before", "error after", "step, s", "run, s")
+    for m in measured.methods:
+        numbers = f"{m.before:.2f}", f"{m.after:.2f}", f"{m.error_before:.3f}", f"{m.error_after:.3f}"
+        table.add_row(m.method, *numbers, f"{m.step_seconds:.2f}", f"{m.seconds:.0f}")
+    console.print(table)
+    console.print(f"{measured.steps:,} steps; a query reads about {measured.keys} of {measured.tokens} keys")
+
+
 def show_bottleneck(console: Console, measured: BottleneckResult) -> None:
     table = _table("model", "parameters", "BLEU", "chrF")
     for b in measured.translators[0].buckets:
@@ -361,4 +385,5 @@ RUNNERS: dict[str, tuple[tuple[str, ...], Callable[[StudyArgs], Any], Callable[[
     "scaling": (("--text",), _scaling, show_scaling),
     "domain_pretraining": (("--model",), _domain, show_domain),
     "efficient": (("--model", "--text"), _efficient, show_efficient),
+    "adapted": (("--model", "--steps"), _adapted, show_adapted),
 }

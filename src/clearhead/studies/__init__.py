@@ -1,6 +1,7 @@
 """Studies: claims of a course on attention as experiments that can be rerun."""
 
 from clearhead.studies import (
+    adapted_attention,
     bottleneck,
     domain_pretraining,
     efficient_attention,
@@ -16,10 +17,10 @@ from clearhead.studies.training import StudyCorpus
 STUDIES = {
     "bottleneck": bottleneck, "gradient": gradient, "language_models": language_models, "labels": labels_needed,
     "word_senses": word_senses, "word_order": word_order, "scaling": scaling, "domain_pretraining": domain_pretraining,
-    "efficient": efficient_attention,
+    "efficient": efficient_attention, "adapted": adapted_attention,
 }  # fmt: skip
 
 __all__ = [
-    "STUDIES", "StudyCorpus", "bottleneck", "domain_pretraining", "efficient_attention", "gradient", "labels_needed",
-    "language_models", "scaling", "word_order", "word_senses",
+    "STUDIES", "StudyCorpus", "adapted_attention", "bottleneck", "domain_pretraining", "efficient_attention",
+    "gradient", "labels_needed", "language_models", "scaling", "word_order", "word_senses",
 ]  # fmt: skip
