@@ -16,10 +16,11 @@ from typing import Any
 import torch
 
 import clearhead
-from clearhead.viz import record_scene, show
+from clearhead.viz import method_scene, record_scene, show
 from clearhead.viz.live_server import LiveServer
 
 HERE = Path(__file__).parent
+LIGHTHOUSE = HERE.parents[1] / "examples" / "lighthouse.txt"
 FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
 ANIMAL = [
     "The animal did not cross the street because it was too tired.",
@@ -58,6 +59,9 @@ def encoder(browser: Any, folder: Path) -> None:
     take("see-model", "model.0.3.1")
     take("see-steps", "steps.0.5.1.at9")
     shots(browser, show(scene, folder / "animal.html"), "dark")("see-matrix-dark", "matrix.0.3.1.nospecial")
+    days = "\n".join(LIGHTHOUSE.read_text(encoding="utf-8").split("\n")[:3])
+    scene = method_scene(clearhead.load(MODEL_DIR).loaded, days, ["bigbird", "lsh"], layers=["encoder.3"])
+    shots(browser, show(scene, folder / "methods.html"), size=(1060, 560))("see-methods", "model.0.0.0")
 
 
 def animation(browser: Any, folder: Path) -> None:

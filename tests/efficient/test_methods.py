@@ -14,9 +14,12 @@ from clearhead.efficient import (
     Linformer,
     Nystrom,
     Performer,
+    ReformerLSH,
     SelectedBlocks,
     make_method,
 )
+from clearhead.models import ModelConfig, TransformerConfig, build
+from clearhead.models.attention_methods import with_attention
 
 
 def inputs(length: int, mask: Mask | None = None, heads: int = 2) -> AttentionInputs:
@@ -159,3 +162,29 @@ class TestLSH:
         x = torch.randn(10_000, 16, generator=torch.Generator().manual_seed(0))
         counts = torch.bincount(LSH(buckets=16).bucket_of(x, 0), minlength=16)
         assert len(counts) == 16 and int(counts.min()) > 300 and int(counts.max()) < 1000
+
+
+class TestReformer:
+    def test_a_text_of_one_chunk_reads_all_but_itself(self) -> None:
+        x = inputs(12, Causal())
+        method = ReformerLSH(chunk=16)
+        key = x.k[:, 0] / (x.k[:, 0].square().mean(1, keepdim=True) + 1e-6).sqrt() / 8**0.5
+        scores = (x.k[:, 0] @ key.T).masked_fill(torch.ones(12, 12).triu() > 0, -torch.inf)
+        scores[0, 0] = 0.0  # the first token has no other
+        torch.testing.assert_close(method.rows(x, 0, 0, slice(None)), torch.softmax(scores, 1))
+
+    def test_buckets_follow_the_length(self) -> None:
+        assert ReformerLSH(chunk=64)._factors(1024) == (32,)
+        assert ReformerLSH(chunk=4, max_len=64)._factors(64) == (4, 8), (
+            "at most twice the chunk length, else two factors"
+        )
+
+    @pytest.mark.parametrize("buckets", [3, (4, 5), [2, "4"]])
+    def test_odd_numbers_of_buckets(self, buckets: object) -> None:
+        with pytest.raises(ValueError, match="numbers of buckets are even"):
+            make_method({"kind": "reformer_lsh", "buckets": buckets})
+
+    def test_a_model_with_two_projections_is_refused(self) -> None:
+        config = ModelConfig(encoder=TransformerConfig(vocab_size=9, width=8, num_layers=1, num_heads=2, ffn_dim=8))
+        with pytest.raises(ValueError, match="projections for both"):
+            with_attention(build(config), config, ReformerLSH())

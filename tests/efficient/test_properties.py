@@ -26,6 +26,8 @@ from clearhead.efficient import (
     Longformer,
     Nystrom,
     Performer,
+    ReformerLocal,
+    ReformerLSH,
     SelectedBlocks,
     SinkWindow,
     Strided,
@@ -41,15 +43,18 @@ SPARSE: dict[str, Callable[[int], AttentionMethod]] = {
     "strided": lambda seed: Strided(stride=1 + seed % 20),
     "selected_blocks": lambda seed: SelectedBlocks(blocks=1 + seed % 3, block=8),
     "lsh": lambda seed: LSH(rounds=1 + seed % 3, buckets=4, window=6, local=seed % 4, seed=seed),
+    "reformer_local": lambda seed: ReformerLocal(chunk=8, before=seed % 3, after=seed % 2, unit=24),
 }
 DENSE: dict[str, Callable[[int], AttentionMethod]] = {
     "linformer": lambda seed: Linformer(rank=7, max_len=MAX_LEN, shared=seed % 2 == 0).double(),
     "nystrom": lambda seed: Nystrom(landmarks=6),
     "performer": lambda seed: Performer(features=16, seed=seed),
     "gated_linear": lambda seed: GatedLinear(head_dim=4, chunk=1 + seed % 9).double(),
+    "reformer_lsh": lambda seed: ReformerLSH(chunk=6, before=seed % 2, rounds=1 + seed % 3, unit=12, seed=seed),
 }
 ALL = SPARSE | DENSE
 CAUSAL = [*SPARSE, "performer", "gated_linear"]
+STEPS = [*CAUSAL, "reformer_lsh"]  # what its sorted chunks hold depends on later tokens too
 # methods with options by which they read every pair
 EXACT: dict[str, Callable[[], AttentionMethod]] = {
     "bigbird": lambda: BigBird(window=2 * MAX_LEN + 1, global_blocks=0, random=0, block=1),
@@ -60,6 +65,7 @@ EXACT: dict[str, Callable[[], AttentionMethod]] = {
     "lsh": lambda: LSH(rounds=2, buckets=1, window=2 * MAX_LEN, local=3),
     "linformer": lambda: Linformer(rank=MAX_LEN, max_len=MAX_LEN).double(),
     "nystrom": lambda: Nystrom(landmarks=MAX_LEN),
+    "reformer_local": lambda: ReformerLocal(chunk=7, before=MAX_LEN),
 }
 
 
@@ -80,7 +86,7 @@ def inputs(draw: st.DrawFn, mask: Mask | None = None, least: int = 0, width: int
 
 def supported(name: str) -> Mask | None:
     """The mask of the drawn cases: a method that mixes all keys has no causal form, a recurrent one no other."""
-    return Causal() if name == "gated_linear" else None if name in CAUSAL else Full()
+    return Causal() if name == "gated_linear" else None if name in STEPS else Full()
 
 
 def width_of(name: str) -> int | None:
@@ -184,7 +190,7 @@ class TestMethods:
 
         holds()
 
-    @pytest.mark.parametrize("name", CAUSAL)
+    @pytest.mark.parametrize("name", STEPS)
     def test_a_step_with_cached_keys_is_the_last_row(self, name: str, shapes: int) -> None:
         """Decoding one token over cached keys gives what the whole text gives."""
 

@@ -55,6 +55,8 @@ class Case:
                 parameter.add_(torch.randn_like(parameter) * 0.1)
             if getattr(model, "final_logits_bias", None) is not None:
                 model.final_logits_bias.normal_()
+            if self.config == "ReformerConfig" and hasattr(model, "lm_head"):
+                model.lm_head.bias.zero_()  # nothing reads it
             if self.note == "untied":  # two parameters there, of which one is read: every older folder has them equal
                 model.cls.predictions.bias.copy_(model.cls.predictions.decoder.bias)
         model.save_pretrained(folder)
@@ -76,6 +78,11 @@ LONGFORMER = {**BERT, "max_position_embeddings": 40, "sep_token_id": 2}
 LED = {**{k: v for k, v in SEQ2SEQ.items() if k != "max_position_embeddings"}, "attention_window": [4, 8],
        "max_encoder_position_embeddings": 32, "max_decoder_position_embeddings": 20}  # fmt: skip
 BIGBIRD = {**BERT, "max_position_embeddings": 44, "block_size": 4, "num_random_blocks": 2}
+REFORMER = {"hidden_size": 32, "num_attention_heads": 4, "attention_head_size": 6, "feed_forward_size": 48,
+            "vocab_size": 61, "hidden_dropout_prob": 0.0, "local_attention_probs_dropout_prob": 0.0, "num_labels": 3,
+            "attn_layers": ["local", "lsh", "lsh"], "axial_pos_shape": [4, 11], "axial_pos_embds_dim": [12, 20],
+            "local_attn_chunk_length": 4, "lsh_attn_chunk_length": 4, "num_hashes": 2, "hash_seed": 5,
+            "classifier_dropout": 0.0}  # fmt: skip
 GPT2 = {"n_embd": 32, "n_layer": 3, "n_head": 4, "vocab_size": 61, "n_positions": 24, "resid_pdrop": 0.0,
         "embd_pdrop": 0.0, "attn_pdrop": 0.0, "pad_token_id": 0, "num_labels": 3, "classifier_dropout": 0.0}  # fmt: skip
 DISTIL = {"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 48, "vocab_size": 61, "max_position_embeddings": 24,
@@ -113,6 +120,11 @@ CASES = [
     *_many("BigBirdConfig", BIGBIRD, "BigBirdModel", *(f"BigBirdFor{h}" for h in HEADS[:3])),
     Case("BigBirdModel", "BigBirdConfig", {**BIGBIRD, "attention_type": "original_full", "use_bias": False,
          "rescale_embeddings": True}, "full"),
+    *_many("ReformerConfig", REFORMER, "ReformerModel", *(f"ReformerFor{h}" for h in HEADS if h != "TokenClassification")),
+    Case("ReformerModel", "ReformerConfig", {**REFORMER, "local_attn_chunk_length": 2, "lsh_attn_chunk_length": 11,
+         "axial_pos_embds": False, "lsh_num_chunks_before": 0, "lsh_num_chunks_after": 1, "num_hashes": 1,
+         "num_buckets": [2, 4], "local_num_chunks_after": 1}, "learned"),
+    Case("ReformerModelWithLMHead", "ReformerConfig", {**REFORMER, "is_decoder": True, "num_buckets": 4}),
     *_many("GPT2Config", GPT2, "GPT2Model", "GPT2LMHeadModel", "GPT2ForSequenceClassification",
            "GPT2ForTokenClassification", "GPT2ForQuestionAnswering"),
     Case("GPT2LMHeadModel", "GPT2Config", {**GPT2, "n_inner": 40, "activation_function": "relu"}, "inner"),

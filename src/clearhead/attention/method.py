@@ -23,6 +23,7 @@ class AttentionMethod(nn.Module):
 
     kind: ClassVar[str]
     reads_states: bool = False  # needs `AttentionInputs.states`
+    shares_query_key: bool = False  # keys are the queries: they have one projection
     global_until: int | None = None  # a token id: the tokens before its first one are `AttentionInputs.global_tokens`
 
     def forward(self, inputs: AttentionInputs, dropout: float = 0.0) -> Tensor:

@@ -8,8 +8,9 @@ from clearhead.efficient.methods import METHODS, make_method
 from clearhead.efficient.patterns import BigBird, Longformer, SinkWindow, Strided
 from clearhead.efficient.performer import Performer
 from clearhead.efficient.selected_blocks import SelectedBlocks
+from clearhead.efficient.sorted_chunks import ReformerLocal, ReformerLSH
 
 __all__ = [
     "LSH", "METHODS", "AttentionMethod", "BigBird", "GatedLinear", "Linformer", "Longformer", "Nystrom", "Performer",
-    "SelectedBlocks", "SinkWindow", "SparseMethod", "Strided", "make_method",
+    "ReformerLSH", "ReformerLocal", "SelectedBlocks", "SinkWindow", "SparseMethod", "Strided", "make_method",
 ]  # fmt: skip

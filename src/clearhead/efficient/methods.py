@@ -12,6 +12,7 @@ from clearhead.efficient.lsh import LSH
 from clearhead.efficient.patterns import BigBird, Longformer, SinkWindow, Strided
 from clearhead.efficient.performer import Performer
 from clearhead.efficient.selected_blocks import SelectedBlocks
+from clearhead.efficient.sorted_chunks import ReformerLocal, ReformerLSH
 
 METHODS: dict[str, type[AttentionMethod]] = {
     method.kind: method
@@ -27,6 +28,8 @@ METHODS: dict[str, type[AttentionMethod]] = {
         Nystrom,
         Performer,
         GatedLinear,
+        ReformerLSH,
+        ReformerLocal,
     )
 }
 

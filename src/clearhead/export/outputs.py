@@ -13,7 +13,7 @@ from clearhead.hub.sentence import SentenceConfig, read_sentence
 from clearhead.layers import POOLINGS
 from clearhead.models.heads import SequenceHead
 from clearhead.models.model import Model
-from clearhead.models.transformer import TransformerConfig
+from clearhead.models.transformer_config import TransformerConfig
 
 # Outputs per token; all others are per text.
 TOKEN_OUTPUTS = ("last_hidden_state", "prediction_logits", "start_logits", "end_logits")

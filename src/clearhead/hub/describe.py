@@ -12,7 +12,7 @@ from clearhead.hub.resolve import resolve_model
 from clearhead.hub.sentence import read_sentence
 from clearhead.models.model import ModelConfig, build
 from clearhead.models.recurrent import RecurrentConfig
-from clearhead.models.transformer import TransformerConfig
+from clearhead.models.transformer_config import TransformerConfig
 
 
 def describe(source: str | Path) -> dict[str, Any]:

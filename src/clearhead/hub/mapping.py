@@ -9,9 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import torch
-from torch import Tensor
-
+from clearhead.hub.tensor_map import TensorMap
 from clearhead.models.heads import POOLS, HeadConfig, HeadKind
 from clearhead.models.model import ModelConfig
 from clearhead.models.recurrent import RecurrentConfig
@@ -61,55 +59,11 @@ def in_section(section: str, key: ConfigKey | DerivedKey, written: Mapping[str, 
     return DerivedKey(lambda raw: key.of(raw.get(section, {})), to)
 
 
-@dataclass(frozen=True)
-class TensorMap:
-    """Parameters stored as one Hugging Face tensor: concatenated along the outputs, transposed, a row, or squeezed."""
-
-    names: tuple[str, ...]
-    transposed: bool = False
-    row: bool = False
-    squeezed: int = 0  # leading dimensions of size 1 that the stored tensor does not have
-    requires: str | None = None  # applies only if the model has this parameter too
-
-    def read(self, tensor: Tensor, shapes: list[torch.Size]) -> list[Tensor]:
-        tensor = tensor.squeeze(0) if self.row else tensor.T if self.transposed else tensor
-        tensor = tensor.reshape(*[1] * self.squeezed, *tensor.shape) if self.squeezed else tensor
-        if len(self.names) == 1:
-            return [tensor]
-        return list(tensor.split([shape[0] for shape in shapes]))
-
-    def write(self, tensors: list[Tensor]) -> Tensor:
-        tensor = tensors[0] if len(tensors) == 1 else torch.cat(tensors)
-        tensor = tensor.reshape(tensor.shape[self.squeezed :])
-        return (tensor.unsqueeze(0) if self.row else tensor.T if self.transposed else tensor).contiguous()
-
-    def shape(self, shapes: list[torch.Size]) -> tuple[int, ...]:
-        full = (sum(shape[0] for shape in shapes), *shapes[0][1:])[self.squeezed :]
-        return (1, *full) if self.row else full[::-1] if self.transposed else full
-
-
-def joined(*names: str, transposed: bool = False) -> TensorMap:
-    """Maps several parameters to one concatenated tensor."""
-    return TensorMap(names, transposed)
-
-
-def transposed(name: str) -> TensorMap:
-    """Maps a matrix to one stored as (inputs, outputs)."""
-    return TensorMap((name,), transposed=True)
-
-
-def row(name: str) -> TensorMap:
-    """Maps a vector to a matrix of one row."""
-    return TensorMap((name,), row=True)
-
-
-def squeezed(name: str, count: int) -> TensorMap:
-    """Maps a parameter to a tensor without its first dimensions, which have size 1."""
-    return TensorMap((name,), squeezed=count)
-
-
 Weights = Mapping[str, str | TensorMap]
-"""Hugging Face name to clearhead name: of a parameter, or of a module with weight and bias; {} is the layer."""
+"""Hugging Face name to clearhead name: of a parameter, or of a module with weight and bias; {} is the layer.
+
+`{stack}` is the last stack of an architecture, where it may be the encoder or the decoder.
+"""
 
 
 @dataclass(frozen=True)
@@ -127,6 +81,7 @@ class HeadMapping:
     stacks: tuple[str, ...] | None = None  # None: the family's
     # settings of the stacks in place of the family's
     config: Mapping[str, ConfigKey | DerivedKey] = field(default_factory=dict[str, "ConfigKey | DerivedKey"])
+    required_values: Mapping[str, Any] = field(default_factory=dict[str, Any])  # of keys of the config
 
 
 def check_pooling(name: Any) -> str:
@@ -218,13 +173,14 @@ class Family:
 
     def read(self, raw: Raw, architecture: str, *, labels: Iterable[str] | None = None) -> ModelConfig:
         """Converts a Hugging Face config to a ModelConfig; `labels` override its labels."""
-        for name, allowed in self.required_values.items():
+        head = self.head(architecture)
+        required = {**self.required_values, **{name: (value,) for name, value in head.required_values.items()}}
+        for name, allowed in required.items():
             if name in raw and raw[name] is not None and raw[name] not in allowed:
                 raise ValueError(
                     f"config.json sets {name} to {raw[name]!r}: {self.title} is supported only with "
                     f"{' or '.join(map(repr, allowed))}"
                 )
-        head = self.head(architecture)
         names = head.stacks or self.stacks
         kinds = {"encoder": self.encoder or self.stack, "decoder": self.stack}
         stacks = {stack: kinds[stack](**self._settings(raw, stack, head)) for stack in names}
@@ -235,8 +191,8 @@ class Family:
 
     def write(self, config: ModelConfig, architecture: str, raw: Raw | None = None) -> dict[str, Any]:
         """Converts a ModelConfig to a Hugging Face config; keeps the other keys and spellings of `raw`, its source."""
-        out: dict[str, Any] = {"model_type": self.model_type, **(raw or {})}
         own = self.head(architecture)
+        out: dict[str, Any] = {"model_type": self.model_type, **own.required_values, **(raw or {})}
         for stack in self.stacks:
             settings = getattr(config, stack)
             if settings is None:
@@ -278,7 +234,10 @@ class Family:
         prefix = f"{self.prefix}." if head.prefixed and self.prefix else ""
         names = list(names)
         table = [(name, TensorMap((name,)), False, False) for name in names if ".core.method." in name]
-        table += [(prefix + hf_name, _to_map(params), False, True) for hf_name, params in self.weights.items()]
+        last = (head.stacks or self.stacks)[-1]
+        table += [
+            (prefix + hf_name, _to_map(params).of_stack(last), False, True) for hf_name, params in self.weights.items()
+        ]
         for hf_name, params in head.weights.items():
             tensor_map = _to_map(params)
             tensor_map = replace(tensor_map, names=tuple(f"head.{n}" for n in tensor_map.names))

@@ -107,3 +107,22 @@ class Block(nn.Module):
         if is_observed(sublayer) or (self.training and self.dropout.p > 0):
             return x + self.dropout(sublayer(*args, **options))
         return sublayer(*args, **options, add=x)
+
+
+class ReversibleBlock(Block):
+    """A pre-norm block of two residual streams: attention reads the second and adds to the first, and feed-forward the
+    other way (Gomez et al. 2017; Kitaev et al. 2020, section 3). The streams are the halves of (N, 2 D).
+
+    Inputs are kept for the backward pass, not computed again from outputs.
+    """
+
+    def forward(self, x: Tensor, context: BlockContext, layer: int = 0) -> Tensor:
+        """(N, 2 D) to (N, 2 D)."""
+        first, second = x.chunk(2, dim=1)
+        first = self._add(
+            first, self.attention, self.attention_norm(second), context.layout,
+            mask=context.mask, rotate=context.rotate, bias=context.bias, global_tokens=context.global_tokens,
+            cache=context.cache, layer=layer,
+        )  # fmt: skip
+        second = self._add(second, self.feedforward, self.feedforward_norm(first))
+        return torch.cat([first, second], dim=1)

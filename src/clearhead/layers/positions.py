@@ -74,6 +74,25 @@ class LearnedPositions(nn.Module):
         return self.table(layout.positions + self.offset)
 
 
+class AxialPositions(nn.Module):
+    """A learned vector for each row and each column of a grid that positions fill row by row (Kitaev et al. 2020).
+
+    The vector of a position is the two, one after the other. `axes` has the count and the width of both.
+    """
+
+    def __init__(self, axes: tuple[tuple[int, int], tuple[int, int]]) -> None:
+        super().__init__()
+        (rows, row_width), (columns, column_width) = axes
+        self.max_len = rows * columns
+        self.rows = nn.Parameter(torch.randn(rows, 1, row_width) * 0.02)
+        self.columns = nn.Parameter(torch.randn(1, columns, column_width) * 0.02)
+
+    def forward(self, layout: Layout) -> Tensor:
+        _check(layout, self.max_len, "axial")
+        row, column = layout.positions // self.columns.shape[1], layout.positions % self.columns.shape[1]
+        return torch.cat([F.embedding(row, self.rows[:, 0]), F.embedding(column, self.columns[0])], dim=1)
+
+
 @dataclass(frozen=True)
 class RopeScaling:
     """Scales rotary frequencies down so that a model reads longer texts than it was trained on.

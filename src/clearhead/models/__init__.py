@@ -3,14 +3,8 @@
 from clearhead.models.heads import HeadConfig, build_head
 from clearhead.models.model import Model, ModelConfig, build, build_encoder_decoder
 from clearhead.models.recurrent import RecurrentConfig, RecurrentDecoder, RecurrentEncoder
-from clearhead.models.transformer import (
-    PRESETS,
-    SlidingWindow,
-    TransformerConfig,
-    TransformerStack,
-    build_decoder,
-    build_encoder,
-)
+from clearhead.models.transformer import SlidingWindow, TransformerStack, build_decoder, build_encoder
+from clearhead.models.transformer_config import PRESETS, TransformerConfig
 
 __all__ = [
     "PRESETS", "HeadConfig", "Model", "ModelConfig", "RecurrentConfig", "RecurrentDecoder", "RecurrentEncoder",

@@ -8,7 +8,8 @@ from typing import Any, Literal
 from clearhead.efficient import AttentionMethod
 from clearhead.layers import Block
 from clearhead.models.model import Model, ModelConfig, shared_copy
-from clearhead.models.transformer import TransformerConfig, TransformerStack, method_for, methods_by_layer
+from clearhead.models.transformer import TransformerStack
+from clearhead.models.transformer_config import TransformerConfig, method_for, methods_by_layer
 
 StackName = Literal["encoder", "decoder"]
 
@@ -46,6 +47,11 @@ def with_attention(
     for layer in selected:
         block = blocks.blocks[layer]
         assert isinstance(block, Block)
+        if method is not None and method.shares_query_key and block.attention.key is not block.attention.query:
+            raise ValueError(
+                f"{method.kind} reads keys that are the queries too, but this model has projections for both: choose "
+                "another method, such as lsh"
+            )
         block.attention.core.method = copy.deepcopy(method)
     return changed, replace(config, **{name: replace(settings, attention=method_entries(methods))})
 

@@ -68,7 +68,8 @@ class LMHead(nn.Module):
         super().__init__()
         c = config
         self.inner = None if c.inner is None else HeadTransform(c)
-        self.output = nn.Linear(tokens.embedding_dim, c.vocab_size, bias=c.bias)
+        width = tokens.embedding_dim if c.tied or c.inner is not None else c.width
+        self.output = nn.Linear(width, c.vocab_size, bias=c.bias)
         if c.tied:
             self.output.weight = tokens.weight
         self.scale = c.scale

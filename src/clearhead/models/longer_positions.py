@@ -9,13 +9,8 @@ from torch import Tensor, nn
 
 from clearhead.layers import LearnedPositions, RopeScaling
 from clearhead.models.model import Model, ModelConfig, shared_copy
-from clearhead.models.transformer import (
-    TransformerConfig,
-    TransformerStack,
-    make_local,
-    make_positions,
-    make_rotary,
-)
+from clearhead.models.transformer import TransformerStack, make_local, make_positions, make_rotary
+from clearhead.models.transformer_config import TransformerConfig
 
 PositionMethod = Literal["repeat", "interpolate"]
 

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from clearhead.attention import KeyValueStore, Layout
 from clearhead.models.heads import HeadConfig, build_head
 from clearhead.models.recurrent import RecurrentConfig, RecurrentDecoder, RecurrentEncoder, check_roles
-from clearhead.models.transformer import TransformerConfig, TransformerStack, build_decoder, build_encoder
+from clearhead.models.transformer import TransformerStack, build_decoder, build_encoder
+from clearhead.models.transformer_config import TransformerConfig
 from clearhead.vision import PatchConfig
 
 
@@ -72,7 +73,9 @@ class ModelConfig:
     @property
     def output_width(self) -> int:
         """The width of the hidden states that the head reads."""
-        return self.stack.encoded_width if self.decoder is None else self.stack.width
+        if self.decoder is None or isinstance(self.decoder, TransformerConfig):
+            return self.stack.encoded_width
+        return self.decoder.width
 
 
 class Model(nn.Module):

@@ -26,7 +26,7 @@ from clearhead.attention.kernels.cached_step import attend_scored
 from clearhead.layers import POOLINGS, Embedding
 from clearhead.layers.dropout import Dropout
 from clearhead.layers.recurrent import NETS, CellKind, PackedOrder, Recurrent, States, reorder
-from clearhead.models.transformer import TransformerConfig
+from clearhead.models.transformer_config import TransformerConfig
 
 Attention = Literal["none", "additive", "dot", "general"]
 

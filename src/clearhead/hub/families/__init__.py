@@ -18,6 +18,7 @@ from clearhead.hub.families.marian import MARIAN
 from clearhead.hub.families.modernbert import MODERNBERT
 from clearhead.hub.families.nystromformer import NYSTROMFORMER
 from clearhead.hub.families.recurrent import RECURRENT
+from clearhead.hub.families.reformer import REFORMER
 from clearhead.hub.families.roberta import ROBERTA, XLM_ROBERTA
 from clearhead.hub.families.siglip import SIGLIP_TEXT, SIGLIP_VISION
 from clearhead.hub.families.t5 import T5
@@ -29,7 +30,7 @@ FAMILIES: dict[str, Family] = {
     family.model_type: family
     for family in (
         BERT, ROBERTA, XLM_ROBERTA, ALBERT, ELECTRA, DISTILBERT, MODERNBERT, NYSTROMFORMER, LONGFORMER, BIGBIRD,
-        GPT2, LLAMA, MISTRAL, QWEN2, QWEN3, MARIAN, BART, LED, T5, VIT, DEIT, DINOV2,
+        REFORMER,        GPT2, LLAMA, MISTRAL, QWEN2, QWEN3, MARIAN, BART, LED, T5, VIT, DEIT, DINOV2,
         CLIP_VISION, CLIP_TEXT, SIGLIP_VISION, SIGLIP_TEXT,
     )
 } | VISION_ENCODER_DECODERS  # fmt: skip

@@ -6,7 +6,7 @@ from clearhead.hub.families.cct import CCT
 from clearhead.hub.families.recurrent import WORDS, section_key
 from clearhead.hub.mapping import DerivedKey, Family, HeadMapping, in_section
 from clearhead.models.recurrent import RecurrentConfig
-from clearhead.models.transformer import TransformerConfig
+from clearhead.models.transformer_config import TransformerConfig
 
 CAPTIONER = Family(
     model_type="clearhead-captioner",

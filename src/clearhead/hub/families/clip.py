@@ -5,7 +5,8 @@ into the common space.
 """
 
 from clearhead.hub.families.vit import DEPTH_AND_WIDTH, patches
-from clearhead.hub.mapping import ConfigKey, Family, HeadMapping, activation, squeezed
+from clearhead.hub.mapping import ConfigKey, Family, HeadMapping, activation
+from clearhead.hub.tensor_map import squeezed
 
 
 def layers(stack: str) -> dict[str, str]:

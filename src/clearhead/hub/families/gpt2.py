@@ -1,6 +1,7 @@
 """GPT-2 (Radford et al. 2019)."""
 
-from clearhead.hub.mapping import ConfigKey, DerivedKey, Family, HeadMapping, activation, joined, transposed
+from clearhead.hub.mapping import ConfigKey, DerivedKey, Family, HeadMapping, activation
+from clearhead.hub.tensor_map import joined, transposed
 
 LAYER = {
     "h.{}.ln_1": "decoder.blocks.{}.attention_norm",

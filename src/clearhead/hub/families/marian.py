@@ -1,6 +1,7 @@
 """Marian (Junczys-Dowmunt et al. 2018): the Transformer of 2017, as trained by OPUS-MT for many language pairs."""
 
-from clearhead.hub.mapping import ConfigKey, Family, HeadMapping, activation, row
+from clearhead.hub.mapping import ConfigKey, Family, HeadMapping, activation
+from clearhead.hub.tensor_map import row
 
 
 def layer(stack: str) -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from clearhead.hub.mapping import ConfigKey, DerivedKey, Family, HeadMapping, Raw, activation, joined
+from clearhead.hub.mapping import ConfigKey, DerivedKey, Family, HeadMapping, Raw, activation
+from clearhead.hub.tensor_map import joined
 
 LAYER = {
     "layers.{}.attn_norm": "encoder.blocks.{}.attention_norm",

@@ -5,7 +5,8 @@ The vector of a text is that of its last position: texts are filled up to the fu
 
 from clearhead.hub.families.clip import layers, text_weights
 from clearhead.hub.families.vit import DEPTH_AND_WIDTH, patches
-from clearhead.hub.mapping import ConfigKey, DerivedKey, Family, HeadMapping, activation, squeezed
+from clearhead.hub.mapping import ConfigKey, DerivedKey, Family, HeadMapping, activation
+from clearhead.hub.tensor_map import squeezed
 
 SHARED = {
     "activation": activation("hidden_act", "gelu_pytorch_tanh"),

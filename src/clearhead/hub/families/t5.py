@@ -1,6 +1,7 @@
 """T5 (Raffel et al. 2020): relative position biases, unscaled scores, RMS norms."""
 
-from clearhead.hub.mapping import ACTIVATION, ConfigKey, DerivedKey, Family, HeadMapping, Raw, TensorMap
+from clearhead.hub.mapping import ACTIVATION, ConfigKey, DerivedKey, Family, HeadMapping, Raw
+from clearhead.hub.tensor_map import TensorMap
 
 ATTENTION = {"q": "query", "k": "key", "v": "value", "o": "output"}
 

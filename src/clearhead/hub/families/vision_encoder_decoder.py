@@ -14,9 +14,8 @@ from clearhead.hub.mapping import (
     HeadMapping,
     Raw,
     in_section,
-    joined,
-    transposed,
 )
+from clearhead.hub.tensor_map import joined, transposed
 
 MODEL_TYPE = "vision-encoder-decoder"
 GPT2_CROSS = {
