@@ -13,7 +13,7 @@ import re
 import tarfile
 from pathlib import Path
 
-from benchmarks.answers import SHARED
+from answers import SHARED
 
 FLICKR = SHARED / "flickr8k"
 PARTS = {"train": "train", "valid": "dev", "test": "test"}

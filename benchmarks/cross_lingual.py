@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.answers import MODEL, SHARED, SQUAD, make_index, squad_documents
+from answers import MODEL, SHARED, SQUAD, make_index, squad_documents
 from clearhead.data import locate, read_rows
 from clearhead.search.evaluate_index import evaluate_index
 from clearhead.search.translated_questions import QuestionTranslator

@@ -1,6 +1,6 @@
 """Efficient attention beside exact attention at 65,536 tokens, one head of width 64.
 
-    python -m benchmarks.efficient [--full]
+    python benchmarks/efficient.py [--full]
 
 - `bigbird_64k_vs_exact`, `window_64k_vs_exact`, `lsh_64k_vs_exact`, `linformer_64k_vs_exact`,
   `performer_64k_vs_exact`: the time of exact attention (torch's fused kernel) divided by the method's, forward.
@@ -25,13 +25,13 @@ from typing import Any
 
 import torch
 
-from benchmarks.timing import interleaved, keep_memory
 from clearhead.attention.attend import dispatch
 from clearhead.attention.inputs import AttentionInputs
 from clearhead.attention.kernels.block_plan import BlockCall
 from clearhead.efficient import make_method
 from clearhead.efficient.cost import peak_megabytes, random_inputs, seconds, slope
 from clearhead.models.precision import has_bfloat16
+from timing import interleaved, keep_memory
 
 LENGTH, WIDTH = 65_536, 64
 METHODS: dict[str, dict[str, Any]] = {

@@ -18,7 +18,7 @@ from typing import Any
 
 from PIL import Image
 
-from benchmarks.answers import SHARED
+from answers import SHARED
 
 EMOJI = SHARED / "emoji_twitter"
 CELL, SIDE = 66, 64

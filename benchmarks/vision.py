@@ -1,6 +1,6 @@
 """Images: inference beside `transformers`' ViT, ragged beside padded batches, training beside a plain PyTorch loop.
 
-    python -m benchmarks.vision [--full] [--plain-steps N]
+    python benchmarks/vision.py [--full] [--plain-steps N]
 
 - `vs_hf_vit`: a ViT (width 192, 12 layers, 3 heads, 224 x 224 pixels), images per second divided by `transformers`'.
 - `ragged_vs_padded`: images of many sizes as one ragged batch, divided by `transformers` on images that are padded to
@@ -27,7 +27,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from benchmarks.timing import interleaved, keep_memory
 from clearhead.data import locate, read_rows
 from clearhead.hub.folder import open_folder
 from clearhead.train.distributed import Distributed
@@ -37,6 +36,7 @@ from clearhead.train.recipe import read_recipe
 from clearhead.train.run import prepare
 from clearhead.train.signals import SignalGuard
 from clearhead.vision import Patches
+from timing import interleaved, keep_memory
 
 RECIPE = Path(__file__).parents[1] / "recipes" / "cifar10.yaml"
 CIFAR = "cifar10_jpg:cifar10_jpg.tar"

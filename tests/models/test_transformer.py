@@ -176,3 +176,16 @@ def test_a_new_model_hears_its_tokens_first(positions):
              if isinstance(table, nn.Embedding) and "tokens" not in name]  # fmt: skip
     assert len(added) == 2  # segments, and positions or the bias of distances
     assert all(one < tokens / 2 for one in added)
+
+
+@pytest.mark.parametrize("base", [None, 100.0])
+def test_local_layers_may_have_the_only_positions(base: float | None) -> None:
+    """Without positions, earlier tokens of a window can be exchanged; local rotary positions tell them apart."""
+    config = TransformerConfig(
+        vocab_size=9, width=8, num_layers=1, num_heads=2, ffn_dim=8, positions="none", window=(3, 0), local_layers=(0,),
+        local_rotary_base=base,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    model, layout = build_decoder(config).eval(), Layout.from_lengths([3])
+    one, two = (model(torch.tensor(ids), layout)[2] for ids in ([3, 5, 7], [5, 3, 7]))
+    assert torch.allclose(one, two, atol=1e-6) == (base is None)

@@ -239,7 +239,7 @@ def make_rotary(c: TransformerConfig, base: float) -> Rotary:
 def make_local(c: TransformerConfig) -> SlidingWindow | None:
     if c.window is None:
         return None
-    has_rotary = c.positions == "rotary" and c.local_rotary_base is not None
+    has_rotary = c.positions in ("rotary", "none") and c.local_rotary_base is not None
     rotary = make_rotary(c, c.local_rotary_base or 0.0) if has_rotary else None
     return SlidingWindow(c.local_layers, Window(*c.window), rotary)
 

@@ -45,7 +45,7 @@ class TransformerConfig:
     max_distance: int = 128
     window: tuple[int, int] | None = None  # tokens before and after that local layers attend to
     local_layers: tuple[int, ...] = ()
-    local_rotary_base: float | None = None  # None: rotary_base
+    local_rotary_base: float | None = None  # None: rotary_base, if positions are rotary
 
     norm: Literal["layer", "rms"] = "layer"
     norm_eps: float = 1e-5
