@@ -30,6 +30,19 @@ def test_a_page(tmp_path):
     assert "Content-Security-Policy" in (tmp_path / "a.html").read_text()
 
 
+def test_methods_beside_exact_attention(tmp_path):
+    words = TEXT, "--method", "bigbird", "--method", "linformer", "--layer", "encoder.1"
+    result = run(*words, "--out", tmp_path / "m.html", "--no-open")
+    assert result.exit_code == 0, result.output
+    scene = json.loads((tmp_path / "m.html").read_text().split('id="scene">')[1].split("</script>")[0])
+    names = [layer["name"] for layer in scene["sequences"][0]["maps"]]
+    assert names == ["encoder.1", "encoder.1 bigbird", "encoder.1 bigbird missed", "encoder.1 linformer"]
+    two = run(TEXT, TEXT, "--method", "bigbird")
+    assert two.exit_code == 2 and "on one text" in two.stderr
+    unknown = run(TEXT, "--method", "gated_linear")
+    assert unknown.exit_code == 2 and "choose bigbird" in unknown.stderr
+
+
 def test_lines_of_standard_input_and_of_a_file(tmp_path):
     (tmp_path / "texts.txt").write_text("One sentence.\n\nIs it?\tIt is.\n")
     for words, text in (((), "One sentence.\n\nAnother.\n"), (("--file", tmp_path / "texts.txt"), None)):

@@ -71,6 +71,8 @@ def test_translators_are_measured_on_files_of_ones_own(tmp_path):
         (["bottleneck", "--model", "folder"], "write it as LABEL=FOLDER"),
         (["bottleneck", "--model", "a=b", "--languages", "en"], "write it as SOURCE-TARGET"),
         (["bottleneck", "--text", "a.txt"], "the study 'bottleneck' does not accept --text"),
+        (["adapted"], "needs a model that clearhead trained"),
+        (["efficient", "--steps", "3"], "does not accept --steps"),
         (["gradient", "--model", "a=b"], "the study 'gradient' does not accept --model; it accepts: --text"),
         (["gradient", "--text", "nowhere.txt"], "nowhere.txt"),
     ],
