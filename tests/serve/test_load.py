@@ -289,11 +289,16 @@ def test_every_number_is_bounded(server, pairs):
             while waiting:
                 path, example, change = waiting.pop()
                 raw = json.dumps({**example, **change}).encode()  # NaN and Infinity as Python writes them
-                began = time.perf_counter()
-                status, _, content = await connection.post(path, raw=raw)
-                took.append(time.perf_counter() - began)
-                assert status == 200 or 400 <= status < 500, (path, change, status, content)
-                json.loads(content)
+                best = float("inf")
+                for _ in range(3):  # one that waited for a core, beside other tests, is asked again
+                    began = time.perf_counter()
+                    status, _, content = await connection.post(path, raw=raw)
+                    best = min(best, time.perf_counter() - began)
+                    assert status == 200 or 400 <= status < 500, (path, change, status, content)
+                    json.loads(content)
+                    if best < 1.0:
+                        break
+                took.append(best)
             connection.close()
 
         for path, methods in described["paths"].items():
@@ -316,7 +321,7 @@ def test_every_number_is_bounded(server, pairs):
     took = asyncio.run(run())
     print(f"{len(took)} requests, the slowest {1000 * took[-1]:.0f} ms")
     assert len(took) > 300
-    assert took[-1 if pairs else int(0.98 * len(took))] < 1.0  # beside other tests one may have waited for a core
+    assert took[-1] < 1.0
 
 
 def test_graceful_shutdown(folders, tmp_path):
