@@ -76,11 +76,7 @@ class Block(nn.Module):
     def forward(self, x: Tensor, context: BlockContext, layer: int = 0) -> Tensor:
         """(N, D) to (N, D)."""
         h = self.attention_norm(x) if self.norm_first else x
-        x = self._add(
-            x, self.attention, h, context.layout, scale=self.attention_scale,
-            mask=context.mask, rotate=context.rotate, bias=context.bias, global_tokens=context.global_tokens,
-            cache=context.cache, layer=layer,
-        )  # fmt: skip
+        x = self._attend(x, h, context, layer)
         x = x if self.norm_first else self.attention_norm(x)
 
         if self.cross is not None and self.cross_norm is not None:
@@ -97,6 +93,14 @@ class Block(nn.Module):
         h = self.feedforward_norm(x) if self.norm_first else x
         x = self._add(x, self.feedforward, h, scale=self.feedforward_scale)
         return x if self.norm_first else self.feedforward_norm(x)
+
+    def _attend(self, x: Tensor, h: Tensor, context: BlockContext, layer: int) -> Tensor:
+        """Returns x with the self-attention of h added."""
+        return self._add(
+            x, self.attention, h, context.layout, scale=self.attention_scale,
+            mask=context.mask, rotate=context.rotate, bias=context.bias, global_tokens=context.global_tokens,
+            cache=context.cache, layer=layer,
+        )  # fmt: skip
 
     def _add(
         self, x: Tensor, sublayer: nn.Module, *args: Any, scale: nn.Module | None = None, **options: Any
@@ -119,10 +123,6 @@ class ReversibleBlock(Block):
     def forward(self, x: Tensor, context: BlockContext, layer: int = 0) -> Tensor:
         """(N, 2 D) to (N, 2 D)."""
         first, second = x.chunk(2, dim=1)
-        first = self._add(
-            first, self.attention, self.attention_norm(second), context.layout,
-            mask=context.mask, rotate=context.rotate, bias=context.bias, global_tokens=context.global_tokens,
-            cache=context.cache, layer=layer,
-        )  # fmt: skip
-        second = self._add(second, self.feedforward, self.feedforward_norm(first))
+        first = self._attend(first, self.attention_norm(second), context, layer)
+        second = self._add(second, self.feedforward, self.feedforward_norm(first), scale=self.feedforward_scale)
         return torch.cat([first, second], dim=1)
