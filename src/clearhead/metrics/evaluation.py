@@ -5,13 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Numbers = npt.NDArray[Any]
-Measure = Callable[[Numbers], dict[str, float]]
-"""Returns the metrics of the rows with these numbers."""
-
-NUM_SAMPLES = 1000  # of the bootstrap
+from clearhead.metrics.bootstrap import NUM_SAMPLES, Measure, Numbers, bootstrap, interval
 
 
 @dataclass(frozen=True)
@@ -103,14 +98,9 @@ class Evaluation:
         return self.measure(np.arange(self.count))
 
     def intervals(self, *, seed: int = 0, draws: int = NUM_SAMPLES) -> dict[str, tuple[float, float]]:
-        """Return the 95 % confidence interval of each metric, by the bootstrap over rows (Efron 1979)."""
-        draw = np.random.default_rng(seed)
-        samples: dict[str, list[float]] = {}
-        for _ in range(draws if self.count else 0):
-            for name, value in self.measure(draw.integers(self.count, size=self.count)).items():
-                samples.setdefault(name, []).append(value)
-        ends = {name: np.percentile(values, [2.5, 97.5]).tolist() for name, values in samples.items()}
-        return {name: (low, high) for name, (low, high) in ends.items()}
+        """Return the 95 % confidence interval of each metric, by the bootstrap over rows."""
+        samples = bootstrap(self.count, self.measure, seed=seed, draws=draws)
+        return {name: interval(values, self.count) for name, values in samples.items()}
 
 
 def evaluate_numbers(
