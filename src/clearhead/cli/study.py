@@ -13,10 +13,22 @@ import typer
 from clearhead.cli.command import report_errors
 from clearhead.cli.demo import command_line
 from clearhead.cli.options import JsonOption
+from clearhead.cli.study_tables import (
+    show_adapted,
+    show_bottleneck,
+    show_domain,
+    show_efficient,
+    show_gradient,
+    show_labels,
+    show_language_models,
+    show_recall,
+    show_scaling,
+    show_word_order,
+    show_word_senses,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from clearhead.studies.adapted_attention import AdaptedResult
     from clearhead.studies.bottleneck import BottleneckResult
@@ -25,6 +37,7 @@ if TYPE_CHECKING:
     from clearhead.studies.gradient import GradientResult
     from clearhead.studies.labels_needed import LabelsResult
     from clearhead.studies.language_models import LanguageModelsResult
+    from clearhead.studies.long_recall import RecallResult
     from clearhead.studies.scaling import ScalingResult
     from clearhead.studies.training import OnProgress
     from clearhead.studies.word_order import WordOrderResult
@@ -64,7 +77,7 @@ def study(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the models.")] = 1,
     steps: Annotated[
-        int | None, typer.Option(min=1, help="adapted: training steps with each method. Default: 100.")
+        int | None, typer.Option(min=1, help="adapted, recall: training steps with each method. Default: 100, 1000.")
     ] = None,
     quick: Annotated[bool, typer.Option(help="Use tiny sizes: a test run without meaningful results.")] = False,
     as_json: JsonOption = False,
@@ -261,6 +274,15 @@ def _adapted(args: StudyArgs) -> AdaptedResult:
     return adapted_attention.measure(Path(args.models[0]), args.folder, steps=steps, on_progress=args.on_progress)
 
 
+def _recall(args: StudyArgs) -> RecallResult:
+    from clearhead.studies import long_recall
+
+    sizes: dict[str, Any] = {} if args.steps is None else {"steps": args.steps}
+    if args.quick:
+        sizes = {"steps": 3, "methods": ("exact", "sink_window"), "lengths": (128, 256), "texts": 2} | sizes
+    return long_recall.measure(args.folder, seed=args.seed, on_progress=args.on_progress, **sizes)
+
+
 def _base_model(models: list[str]) -> str:
     from clearhead.studies import labels_needed as labels
 
@@ -270,108 +292,6 @@ def _base_model(models: list[str]) -> str:
 def _text(text: Path | None, default: tuple[str, ...]) -> tuple[tuple[str, ...], Path]:
     """Return the text files of a study, its own or the given one, and the folder they are relative to."""
     return (default, Path()) if text is None else ((text.name,), text.resolve().parent)
-
-
-def show_labels(console: Console, measured: LabelsResult) -> None:
-    table = _table("labels", *(f"{size:,}" for size in measured.sizes))
-    for one in measured.learners:
-        table.add_row(f"{one.label}, {one.parameters / 1e6:.1f} M", *(score.short for score in one.reached))
-    console.print(table)
-
-
-def show_word_senses(console: Console, measured: WordSenses) -> None:
-    table = _table("layer", "nearest neighbor has the same sense", "95 % CI")
-    for d in measured.depths:
-        table.add_row(str(d.layer), f"{d.share:.1f} %", f"{d.low:.1f}-{d.high:.1f}")
-    console.print(table)
-
-
-def show_word_order(console: Console, measured: WordOrderResult) -> None:
-    table = _table("macro F1, %", *(f"n = {n}" if n else "original order" for n in measured.grams))
-    table.add_row("next-word loss", *(f"{loss.mean:.2f}±{loss.half:.2f}" for loss in measured.losses))
-    for one in measured.tasks:
-        table.add_row(one.task, *(score.short for score in one.scores))
-    console.print(table)
-
-
-def show_scaling(console: Console, measured: ScalingResult) -> None:
-    table = _table("parameters", "tokens", "compute", "loss", "fitted", "95 % CI")
-    for p, law in zip(measured.points, measured.by_law, strict=True):
-        values = f"{p.parameters:,}", f"{p.tokens:,}", f"{p.compute:.2e}", f"{p.loss:.3f}"
-        table.add_row(*values, f"{law.value:.3f}", f"{law.low:.3f}-{law.high:.3f}")
-    console.print(table)
-    for name in ("E", "A", "a", "B", "b"):
-        value = getattr(measured.law, name)
-        console.print(f"{name} = {value.value:.4g}  (95 % CI {value.low:.4g} to {value.high:.4g})")
-
-
-def show_domain(console: Console, measured: DomainResult) -> None:
-    table = _table("encoder", "masked LM loss", "accuracy", "F1", "exact match")
-    for words, answers in zip(measured.words, measured.answers, strict=True):
-        loss, accuracy = f"{words.losses[-1]:.3f}", f"{words.accuracy:.1f} %"
-        table.add_row(words.label, loss, accuracy, str(answers.f1), str(answers.exact))
-    console.print(table)
-    console.print(f"F1 gained by further pretraining, paired by seed: {measured.gained}")
-
-
-def show_efficient(console: Console, measured: EfficientResult) -> None:
-    table = _table("method", "output error", "weight error", "missed", "all layers", "tokens", "seconds", "MB", "slope")
-    for m in measured.methods:
-        errors = (f"{x:.3f}" for x in (m.mean_output_error, m.mean_weight_error, m.mean_missed, m.all_layers))
-        memory = "" if m.megabytes is None else f"{m.megabytes:,.0f}"
-        table.add_row(m.method, *errors, f"{m.lengths[-1]:,}", f"{m.seconds[-1]:.3f}", memory, f"{m.slope:.2f}")
-    console.print(table)
-
-
-def show_adapted(console: Console, measured: AdaptedResult) -> None:
-    metric = measured.metric
-    table = _table("method", f"{metric} before", f"{metric} after", "error before", "error after", "step, s", "run, s")
-    for m in measured.methods:
-        numbers = f"{m.before:.2f}", f"{m.after:.2f}", f"{m.error_before:.3f}", f"{m.error_after:.3f}"
-        table.add_row(m.method, *numbers, f"{m.step_seconds:.2f}", f"{m.seconds:.0f}")
-    console.print(table)
-    console.print(f"{measured.steps:,} steps; a query reads about {measured.keys} of {measured.tokens} keys")
-
-
-def show_bottleneck(console: Console, measured: BottleneckResult) -> None:
-    table = _table("model", "parameters", "BLEU", "chrF")
-    for b in measured.translators[0].buckets:
-        table.add_column(f"{b.shortest}-{b.longest} words", justify="right")
-    for t in measured.translators:
-        parts = (f"{b.bleu:.1f} ({b.low:.1f}-{b.high:.1f})" for b in t.buckets)
-        table.add_row(t.label, f"{t.parameters:,}", f"{t.bleu:.1f}", f"{t.chrf:.1f}", *parts)
-    console.print(table)
-
-
-def show_gradient(console: Console, measured: GradientResult) -> None:
-    distances = sorted({1, 10, measured.reach // 2, measured.reach})
-    table = _table("model", "parameters", "loss", "weights", *(f"k = {k}" for k in distances))
-    for flow in measured.flows:
-        first, last = ([f"{values[k]:.1e}" for k in distances] for values in (flow.initial, flow.trained))
-        table.add_row(flow.label, f"{flow.parameters:,}", "", "untrained", *first)
-        table.add_row("", "", f"{flow.valid_loss:.3f}", "trained", *last)
-    console.print(table)
-
-
-def show_language_models(console: Console, measured: LanguageModelsResult) -> None:
-    table = _table("model", "parameters", "seconds", "tokens/s", "validation loss")
-    for s in measured.speakers:
-        last = f"{s.points[-1].loss:.3f}"
-        table.add_row(s.label, f"{s.parameters:,}", f"{s.seconds:.0f}", f"{s.tokens_per_second:,.0f}", last)
-    console.print(table)
-    for s in measured.speakers:
-        console.print(f"\n[bold]{s.label}[/bold] continues {measured.prompt!r}:")
-        console.print(s.sample, markup=False)
-
-
-def _table(first: str, *others: str) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(first, no_wrap=True)
-    for title in others:
-        table.add_column(title, justify="right")
-    return table
 
 
 # study -> the options it accepts, the function that runs it, the function that prints its results
@@ -386,4 +306,5 @@ RUNNERS: dict[str, tuple[tuple[str, ...], Callable[[StudyArgs], Any], Callable[[
     "domain_pretraining": (("--model",), _domain, show_domain),
     "efficient": (("--model", "--text"), _efficient, show_efficient),
     "adapted": (("--model", "--steps"), _adapted, show_adapted),
+    "recall": (("--steps",), _recall, show_recall),
 }

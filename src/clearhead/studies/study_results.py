@@ -66,6 +66,14 @@ def interval_curve(label: str, x: Sequence[float], intervals: Sequence[MeanInter
     return Curve(label, x, [i.mean for i in intervals], [i.low for i in intervals], [i.high for i in intervals])
 
 
+def wilson_interval(right: float, total: int) -> tuple[float, float]:
+    """Return the 95 % Wilson confidence interval of a proportion, in percent."""
+    z, share = 1.96, right / total
+    middle = (share + z * z / (2 * total)) / (1 + z * z / total)
+    half = z * sqrt(share * (1 - share) / total + z * z / (4 * total * total)) / (1 + z * z / total)
+    return round(100 * (middle - half), 1), round(100 * (middle + half), 1)
+
+
 def record(measured: DataclassInstance, *, command: str, seed: int, seconds: float) -> dict[str, Any]:
     """Return the results with the command, seed, duration, threads and versions that produced them."""
     return {

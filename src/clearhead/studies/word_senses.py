@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from clearhead.models.model import Model
+from clearhead.studies.study_results import wilson_interval
 from clearhead.text import Tokenizer
 from clearhead.viz import Curve, Panel
 from clearhead.viz.line_plots import draw_panel
@@ -143,7 +143,7 @@ def measure(
                 same = senses_of.count(senses_of[i]) - 1
                 right += same / (len(rows) - 1) if near is None else senses_of[i] == senses_of[near]
             total += len(rows)
-        depths.append(LayerAccuracy(layer, round(right, 2), total, *_wilson(right, total)))
+        depths.append(LayerAccuracy(layer, round(right, 2), total, *wilson_interval(right, total)))
     best = max(depths, key=lambda depth: depth.right).layer
     flat, explained = _pca(vectors[drawn][best])
     drawn_at = zip(sentences[drawn], flat.tolist(), strict=True)
@@ -190,14 +190,6 @@ def _nearest(x: Tensor) -> list[int | None]:
     cosine = (unit @ unit.T).fill_diagonal_(-2.0)
     ranges = [float(row[row > -2.0].max() - row[row > -2.0].min()) for row in cosine]
     return [None if wide < 1e-5 else int(row.argmax()) for row, wide in zip(cosine, ranges, strict=True)]
-
-
-def _wilson(right: float, total: int) -> tuple[float, float]:
-    """Return the 95 % Wilson confidence interval of a proportion, in percent."""
-    z, share = 1.96, right / total
-    middle = (share + z * z / (2 * total)) / (1 + z * z / total)
-    half = z * sqrt(share * (1 - share) / total + z * z / (4 * total * total)) / (1 + z * z / total)
-    return round(100 * (middle - half), 1), round(100 * (middle + half), 1)
 
 
 def _pca(x: Tensor) -> tuple[Tensor, float]:
