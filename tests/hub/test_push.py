@@ -12,7 +12,6 @@ import pytest
 import yaml
 
 from clearhead import load
-from clearhead.hub.card import model_card
 from tests.files.hostile import valid
 
 
@@ -135,22 +134,6 @@ def test_a_wrong_token_and_a_wrong_name_say_what_to_do(hub, tmp_path):
 
 def fields_of(card: str) -> dict:
     return yaml.safe_load(card.split("---")[1])
-
-
-def test_a_card_says_what_the_folder_knows():
-    recipe = {"seed": 3, "data": {"train": {"file": "pairs.csv"}}, "model": {"base_model": "acme/base"}, "train": {}}
-    info = {"architecture": "BertModel", "task": "embed", "recipe": recipe, "step": 1200}
-    card = model_card(info, "bert")
-    fields = fields_of(card)
-    assert fields == {
-        "library_name": "clearhead", "pipeline_tag": "sentence-similarity",
-        "tags": ["clearhead", "bert", "sentence-transformers"], "base_model": "acme/base",
-    }  # fmt: skip
-    assert "1,200 steps" in card
-    assert '"file": "pairs.csv"' in card
-    local = model_card({**info, "recipe": {**recipe, "model": {"base_model": "package:some_model"}}}, "bert")
-    assert "base_model" not in fields_of(local)
-    assert fields_of(model_card({"architecture": "BertModel"}, "bert"))["library_name"] == "clearhead"
 
 
 def test_a_folder_is_saved_with_its_card_and_an_edited_card_stays_valid(tmp_path):

@@ -33,6 +33,7 @@ COMMANDS = {
     "Evaluate": {
         "eval": "Evaluate a model on labeled data, with confidence intervals.",
         "error-analysis": "List the most confident errors of a model.",
+        "card": "Write the card of a model, or the data statement of a corpus.",
     },
     "Look inside": {
         "see": "Show the attention of a model as a page or a figure.",

@@ -37,6 +37,7 @@ def describe(source: str | Path) -> dict[str, Any]:
     return {
         "folder": str(folder),
         "family": family.title,
+        "model_type": str(raw.get("model_type")),
         "architecture": architecture,
         "head": None if head is None else head.kind,
         "labels": [] if head is None else list(head.labels),

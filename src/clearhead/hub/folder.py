@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 from clearhead.files import mark, new_folder, write_manifest
+from clearhead.files.card_record import carried_record, files_digest, read_card_bytes, training_digest
 from clearhead.files.safe import MAX_JSON_BYTES, MissingFile, read_bytes
-from clearhead.hub.card import model_card
+from clearhead.hub.card import ModelFacts, model_name, write_card
 from clearhead.hub.families import Family
 from clearhead.hub.image_codec_file import CODEC_FILE
 from clearhead.hub.image_features import FEATURES_FILE
@@ -60,6 +61,7 @@ class LoadedModel:
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])  # from the manifest: task, recipe, data
     missing_keys: tuple[str, ...] = ()  # head parameters not in the folder: newly initialized
     unexpected_keys: tuple[str, ...] = ()  # tensors of the folder that this architecture does not use
+    card_record: bytes | None = None  # card.yaml of the folder
     # models that were trained together with this one
     companions: Mapping[str, LoadedModel] = field(default_factory=dict[str, "LoadedModel"])
 
@@ -134,8 +136,8 @@ def open_folder(
             raise ValueError(f"{folder} was saved with a tokenizer, but has none now: restore it")
         tokenizer.check(metadata["tokenizer"])
     keys = tuple(missing), tuple(unexpected)
-    extra_files = carried_files(folder)
-    return LoadedModel(model.eval(), config, family, architecture, raw, tokenizer, extra_files, metadata, *keys)
+    extra_files, card = carried_files(folder), read_card_bytes(folder)
+    return LoadedModel(model.eval(), config, family, architecture, raw, tokenizer, extra_files, metadata, *keys, card)
 
 
 def save_folder(
@@ -182,9 +184,13 @@ def save_folder(
         if loaded.tokenizer is not None:
             loaded.tokenizer.save(target)
             info["tokenizer"] = loaded.tokenizer.fingerprint()
-        write_manifest(target, info)
-        card = model_card(info, str(raw.get("model_type")))
-        (target / "README.md").write_text(card, encoding="utf-8")  # not in the manifest: people edit it
+        manifest = write_manifest(target, info)
+        record = carried_record(loaded.card_record, training_digest(manifest.metadata), files_digest(manifest))
+        facts = ModelFacts(
+            name=model_name(folder), architecture=loaded.architecture, model_type=str(raw.get("model_type")),
+            parameters=sum(p.numel() for p in params.values()), metadata=manifest.metadata, measured=record.measured,
+        )  # fmt: skip
+        write_card(target, facts, record)  # not in the manifest: people edit it
 
 
 def _check_ids(raw: Raw) -> None:

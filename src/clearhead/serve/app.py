@@ -314,6 +314,14 @@ def _add_server_routes(app: FastAPI, dispatcher: Dispatcher, metrics: ServerMetr
         """The served models and their tasks."""
         return OrjsonResponse({"models": [_model_info(model) for model in dispatcher.registry.all()]})
 
+    async def card(name: str) -> Response:
+        """The model card: Markdown from the folder of the model, as plain text; show it as text, not as HTML."""
+        text = dispatcher.registry.get(name).card
+        if text is None:
+            message = f"model {name!r} has no card: write one with `clearhead card`, then reload the model"
+            raise ApiError(404, "no_card", message, param="name")
+        return PlainTextResponse(text)
+
     async def reload(body: schemas.ReloadRequest) -> Response:
         """Load a model's folder again, or all folders. Requests in progress finish with the model they started with."""
         try:
@@ -326,6 +334,7 @@ def _add_server_routes(app: FastAPI, dispatcher: Dispatcher, metrics: ServerMetr
         return OrjsonResponse({"models": [model.name for model in replaced]})
 
     app.get("/models", response_model=schemas.ModelsResponse, tags=["server"])(models)
+    app.get("/models/{name}/card", tags=["server"], response_class=PlainTextResponse)(card)
     app.post("/reload", response_model=schemas.ReloadResponse, tags=["server"])(reload)
 
 

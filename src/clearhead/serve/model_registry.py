@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clearhead.hub.resolve import PACKAGE
+from clearhead.hub.card import read_card
+from clearhead.hub.resolve import PACKAGE, resolve_model
 from clearhead.models.heads import LMHead
 from clearhead.pipeline import Pipeline, load
 from clearhead.serve.errors import ApiError
@@ -24,6 +25,7 @@ class ServedModel:
     source: str
     pipeline: Pipeline
     tasks: tuple[str, ...]
+    card: str | None = None  # README.md of its folder
     created: int = field(default_factory=lambda: int(time.time()))
 
 
@@ -48,14 +50,19 @@ class ModelRegistry:
                 raise ApiError(404, "no_model", message, param="model")
             # a model trained for the task comes before one that also supports it
             return min(able, key=lambda model: model.tasks.index(task) if task in model.tasks else 0)
-        model = self._models.get(name)
-        if model is None:
-            raise self._unknown(name)
+        model = self.get(name)
         if model not in able:
             message = f"model {name!r} does not support {task!r} (it supports: {', '.join(model.tasks)})"
             if able:
                 message += f"; use one of: {', '.join(one.name for one in able)}"
             raise ApiError(404, "wrong_model", message, param="model")
+        return model
+
+    def get(self, name: str) -> ServedModel:
+        """Returns the model of this name; raises a 404 that lists what exists."""
+        model = self._models.get(name)
+        if model is None:
+            raise self._unknown(name)
         return model
 
     def reload(self, name: str | None = None) -> list[ServedModel]:
@@ -81,7 +88,7 @@ class ModelRegistry:
     def _load(self, name: str, source: str) -> ServedModel:
         pipeline = load(source, dtype=self._dtype, device=self._device)
         pipeline.model.eval()
-        return ServedModel(name, source, pipeline, supported_tasks(pipeline))
+        return ServedModel(name, source, pipeline, supported_tasks(pipeline), read_card(resolve_model(source)))
 
 
 def supported_tasks(pipeline: Pipeline) -> tuple[str, ...]:
