@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -121,7 +122,7 @@ def test_a_complete_card_is_valid_and_has_no_blank():
 
 def test_the_metadata_round_trips_through_the_library_of_the_hub():
     text = model_card(facts(), ANSWERS).text
-    read = ModelCard(text, ignore_metadata_errors=False)
+    read: Any = ModelCard(text, ignore_metadata_errors=False)
     assert fields_of(str(read)) == fields_of(text)
     assert read.data.license == "apache-2.0" and len(read.data.eval_results) == 3
     assert "To test cards." in read.text

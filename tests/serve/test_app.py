@@ -210,6 +210,17 @@ def test_health_models_and_metrics(client):
     assert "clearhead_batch_tokens_bucket" in counted
 
 
+def test_the_card_of_a_model_is_text(client, folders):
+    answer = client.get("/models/classify/card")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.text == (folders["classify"] / "README.md").read_text(encoding="utf-8")
+    assert "BertForSequenceClassification" in answer.text
+    unknown = client.get("/models/nothing/card")
+    assert unknown.status_code == 404 and unknown.json()["error"]["code"] == "model_not_found"
+
+
 def test_every_route_has_an_example_that_works(client):
     described = client.get("/openapi.json").json()
     tried = 0

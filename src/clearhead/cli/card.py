@@ -106,7 +106,7 @@ def _ask(question: CardQuestion) -> dict[str, str | list[str]]:
     """Ask a question in the terminal until the answer is valid; an empty one leaves it blank."""
     while True:
         shown = f"{question.name}: {question.prompt} Example: {question.example}\n"
-        text = typer.prompt(shown, "", show_default=False, err=True)
+        text = typer.prompt(shown, "", show_default=False, err=True, prompt_suffix="> ")
         if not text.strip():
             return {}
         try:
