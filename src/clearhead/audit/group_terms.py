@@ -4,6 +4,7 @@
 with names exchanged too (Maudslay et al. 2019). It reads nothing but the text, so it fits into a data step.
 """
 
+import hashlib
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from clearhead.audit.pronoun_case import FILE as PRONOUN_FILE
 from clearhead.audit.pronoun_case import names_both, pronoun_case, word_before
+from clearhead.files import sha256
 
 FILE = Path(__file__).with_name("group_terms.toml")
 
@@ -220,3 +223,20 @@ def _pronoun(text: str, start: int, end: int) -> str | None:
 def _is_adjective(text: str, start: int, end: int) -> bool:
     """Whether a word is before a noun or after a form of "be" without an article."""
     return pronoun_case(text, start, end) == "determiner" or word_before(text, start) in _BE
+
+
+def compared_groups() -> list[tuple[str, str]]:
+    """Return the pairs of groups that are compared: the first group of each category with each of the others."""
+    return [(category.groups[0], other) for category in categories().values() for other in category.groups[1:]]
+
+
+def fill(template: str, **slots: str) -> str:
+    """Return a template with its slots filled, which begins with a capital."""
+    text = template.format(**slots)
+    return text[:1].upper() + text[1:]
+
+
+def data_hash(*files: Path) -> str:
+    """Return the SHA-256 over the lists of terms and the other data files of a suite."""
+    digests = [sha256(file) for file in (FILE, PRONOUN_FILE, *files)]
+    return hashlib.sha256("".join(digests).encode()).hexdigest()
