@@ -8,6 +8,7 @@ import random
 import numpy as np
 import pytest
 
+from clearhead.audit.gendered_nouns import split_words
 from clearhead.audit.translated_entity import word_at
 from clearhead.audit.translation_gender import (
     GenderSentence,
@@ -17,6 +18,7 @@ from clearhead.audit.translation_gender import (
     read_winomt,
     score_translations,
     target_language,
+    word_alignment,
 )
 from tests.real import DATA
 
@@ -94,6 +96,25 @@ def test_a_noun_outside_the_table_is_found_by_the_alignment():
     results = find_entities(sentences + others, translations + more, "de")
     assert [(one.text, one.gender, one.in_table) for one in results[:4]] == [("Packmeisterin", "female", False)] * 4
     assert all(one.in_table for one in results[4:])
+
+
+def test_the_alignment_decides_between_nouns_but_takes_none_from_another_entity():
+    text = "The chief called the mover because she was late."
+    words = [word for word, _, _ in split_words(text)]
+    translation = "Die Leiterin sah den Chef."
+    entities = [sentence(text, "chief"), sentence(text, "mover")]
+
+    def aligned(first, second):
+        """Which English words the two German nouns are aligned with."""
+        alignment = np.zeros((6, len(words)))
+        alignment[1, words.index(first)], alignment[4, words.index(second)] = 0.9, 0.8
+        found = find_entities(entities, [translation] * 2, "de", alignments=[alignment] * 2)
+        return [None if one is None else one.text for one in found]
+
+    assert aligned("mover", "chief") == ["Chef", "Leiterin"]
+    assert aligned("chief", "mover") == ["Leiterin", "Chef"]
+    # Without a better one, the chief has the first noun, which the mover cannot have too.
+    assert aligned("mover", "late") == ["Leiterin", None]
 
 
 def test_the_word_of_an_index_between_spaces():
@@ -252,9 +273,6 @@ def test_a_model_is_audited_in_its_own_language(translator, monkeypatch):
 
 
 def test_the_alignment_of_a_model_has_a_row_for_each_word(translator):
-    from clearhead.audit.gendered_nouns import split_words
-    from clearhead.audit.translation_gender import word_alignment
-
     text = "The baker sang because she won."
     translation = translator.translate(text, beam=1, align=True, max_len=12)
     alignment = word_alignment(translator, text, translation)

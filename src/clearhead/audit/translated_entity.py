@@ -94,12 +94,13 @@ def find_entity(
 def _assign(entities: Sequence[EnglishEntity], mentions: Sequence[Mention], alignment: Numbers) -> dict[int, Mention]:
     """Return the noun of each entity that has one, by the place of the entity.
 
-    As many entities as possible get a noun that may translate them; then the alignment decides, then the word order.
+    As many entities as possible get a noun that may translate them; then the alignment decides. Assignments in the
+    order of the words come first, and are kept where others are equal.
     """
     names = {entity.name for entity in entities}
     fitting = [mention for mention in mentions if mention.form.occupations & names][:_MAX_MENTIONS]
     slots: list[Mention | None] = [*fitting, *([None] * len(entities))]
-    best: tuple[float, float, float] = (-1.0, 0.0, 0.0)
+    best = (-1, 0.0)
     chosen: dict[int, Mention] = {}
     seen: set[tuple[int, ...]] = set()
     for order in permutations(range(len(slots)), len(entities)):
@@ -112,9 +113,7 @@ def _assign(entities: Sequence[EnglishEntity], mentions: Sequence[Mention], alig
         if len(found) < sum(mention is not None for _, mention in pairs):
             continue
         aligned = sum(_strength(alignment, entity, m) for entity, m in pairs if m is not None)
-        places = [mention.start for _, mention in pairs if mention is not None]
-        ordered = float(places == sorted(places))
-        if (value := (float(len(found)), round(aligned, 1), ordered)) > best:
+        if (value := (len(found), round(aligned, 1))) > best:
             best, chosen = value, found
     return chosen
 
