@@ -4,6 +4,7 @@ import csv
 import lzma
 import os
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,14 +27,14 @@ WINOMT = DATA / "bias" / "winomt"
 SYSTEMS = ("google", "bing", "aws", "systran")
 
 
-def sentence(text, entity, gender="female", group="none"):
+def sentence(text, entity, gender: Any = "female", group: Any = "none"):
     words = [word.strip(".,").lower() for word in text.split()]
     return GenderSentence(
         text=text, index=words.index(entity.split()[0]), entity=entity, gender=gender, group=group
     )  # fmt: skip
 
 
-def found(text, entity, translation, language="de"):
+def found(text, entity, translation, language="de") -> Any:
     """The entity's words in one translation, its gender, and that of noun and pronoun together."""
     (result,) = find_entities([sentence(text, entity)], [translation], language)
     return None if result is None else (result.text, result.gender, result.person)
@@ -77,10 +78,14 @@ def test_the_pronoun_decides_where_the_noun_marks_no_gender():
 def test_noun_and_pronoun_may_differ():
     text = "The farmer sang because she was glad."
     (one,) = find_entities([sentence(text, "farmer")], ["Der Bauer sang, weil sie froh war."], "de")
-    assert (one.gender, one.person, one.contradicts) == ("male", "female", True)
+    assert one is not None and (one.gender, one.person, one.contradicts) == ("male", "female", True)
     text = "The nurse sang because he was glad."
     (one,) = find_entities([sentence(text, "nurse")], ["Die Krankenschwester sang, weil er froh war."], "de")
-    assert (one.gender, one.person, one.contradicts) == ("female", "female", True)  # a feminine noun is not generic
+    assert one is not None and (one.gender, one.person, one.contradicts) == (
+        "female",
+        "female",
+        True,
+    )  # a feminine noun is not generic
 
 
 def test_an_entity_that_is_not_translated_is_not_found():
@@ -94,8 +99,10 @@ def test_a_noun_outside_the_table_is_found_by_the_alignment():
     others = [sentence(f"The baker had the {name} because he was near.", "baker", "male") for name in names]
     more = [f"Der Bäcker hatte den {name}, weil er nahe war." for name in names.values()]
     results = find_entities(sentences + others, translations + more, "de")
-    assert [(one.text, one.gender, one.in_table) for one in results[:4]] == [("Packmeisterin", "female", False)] * 4
-    assert all(one.in_table for one in results[4:])
+    assert [one and (one.text, one.gender, one.in_table) for one in results[:4]] == [
+        ("Packmeisterin", "female", False)
+    ] * 4
+    assert all(one is not None and one.in_table for one in results[4:])
 
 
 def test_the_alignment_decides_between_nouns_but_takes_none_from_another_entity():
@@ -125,7 +132,8 @@ def test_the_word_of_an_index_between_spaces():
 
 def planted(masculine_only):
     """100 sentences in pairs of both genders, and translations that are right, or always masculine."""
-    sentences, translations = [], []
+    sentences: list[GenderSentence] = []
+    translations: list[str] = []
     for i in range(50):
         for gender, pronoun in (("male", "he"), ("female", "she")):
             group = "pro" if gender == "male" else "anti"
@@ -289,8 +297,7 @@ needs_data = pytest.mark.skipif(not WINOMT.is_dir(), reason="the real data sets 
 
 
 def lines(path):
-    with lzma.open(path, "rt", encoding="utf-8") as file:
-        return file.read().splitlines()
+    return lzma.decompress(path.read_bytes()).decode().splitlines()
 
 
 @pytest.fixture(scope="module")
