@@ -100,6 +100,16 @@ def test_a_fresh_run_gets_a_complete_card(model, run_folder, tmp_path):
         assert private not in text and private not in (model / "card.yaml").read_text(), private
 
 
+def test_the_tokens_of_the_log_are_those_of_the_data(run_folder):
+    from clearhead.audit.card_facts import tokens_read
+    from clearhead.text import Tokenizer
+
+    texts = [line.split("\t")[0] for line in (run_folder / "train.tsv").read_text().splitlines()[1:]]
+    tokens = len(Tokenizer.load(run_folder / "run" / "model")(texts).ids)  # of 80 rows, of which 60 are trained on
+    estimated = tokens_read(run_folder / "run" / "log.jsonl")
+    assert estimated == pytest.approx(0.75 * tokens, rel=0.5)
+
+
 def test_the_folder_stays_valid_and_nothing_is_asked_twice(model, tmp_path):
     run(model, "--answers", write_answers(tmp_path / "a.yaml", ANSWERS))
     first = (model / "README.md").read_text()

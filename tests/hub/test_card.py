@@ -318,6 +318,7 @@ def write_run(folder: Path, recipe: dict) -> Path:
         {"step": i, "loss": 1.0, "seconds": float(s), "tokens_per_second": 100.0} for i, s in ((1, 2), (2, 4), (3, 6))
     ]
     log += [{"step": 3, "valid_loss": 1.0}, {**log[0], "step": 4, "seconds": 50.0}]
+    log += [{**log[0], "step": 5, "seconds": 500.0}]  # after an interruption
     (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in log))
     return folder / "model"
 
@@ -326,8 +327,8 @@ def test_facts_come_from_the_run_of_the_same_recipe(tmp_path):
     folder = write_run(tmp_path / "run", RECIPE)
     found = run_facts(folder, {"recipe": RECIPE})
     assert found["tests"] == [{"name": "test.csv", "scores": {"accuracy": 81.25, "loss": 0.5}}]
-    # four steps of 2 s at 100 tokens/s; the 44 s around the evaluation are not training
-    assert found["training"] == {"seconds": 20.0, "steps": 4, "threads": 2, "versions": {"torch": "2"}, "tokens": 800}
+    # five steps of 2 s at 100 tokens/s; the seconds around the evaluation and the interruption are not training
+    assert found["training"] == {"seconds": 20.0, "steps": 4, "threads": 2, "versions": {"torch": "2"}, "tokens": 1000}
     assert run_facts(folder, {"recipe": {**RECIPE, "seed": 4}}) == {}
     assert run_facts(folder, {}) == {}
     assert MARKER not in json.dumps(found)

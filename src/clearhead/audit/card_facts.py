@@ -17,6 +17,7 @@ from clearhead.hub.public_recipe import part_files
 RESULTS = "results.json"  # beside the model folder of a run
 AUDIT = "audit.json"
 MAX_RECORD_BYTES = 64 << 20
+SPEED_MEMORY = 0.95  # weight of the earlier steps in the running mean of the logged speed
 NOT_SCORES = ("seconds", "steps", "parameters", "curve", "threads", "versions", "recipe")  # of results.json
 
 _SCORE = re.compile(r"[a-z][a-z0-9_@.]*")
@@ -65,27 +66,29 @@ def scores_of(record: Mapping[str, Any]) -> dict[str, float]:
 def tokens_read(log: Path) -> int | None:
     """Return an estimate of the tokens that training read, from the logged speed; None where there is no log.
 
-    The time between two steps counts with the speed logged at its end. Where an evaluation or an interruption lies
-    between them, the median time of a step counts instead.
+    The logged speed is a running mean, from which the speed of each step follows. Where an evaluation or an
+    interruption lies between two steps, the median time of a step counts.
     """
     if not log.is_file() or log.stat().st_size > MAX_RECORD_BYTES:
         return None
-    spans: list[tuple[float, float | None]] = []  # tokens per second, and the seconds of the step
+    steps: list[tuple[float, float | None]] = []  # tokens per second, and seconds
     before: float | None = 0.0
+    mean: float | None = None
     for line in log.read_text(encoding="utf-8").splitlines():
         try:
             record: Any = json.loads(line)
-            speed, seconds = float(record["tokens_per_second"]), float(record["seconds"])
+            logged, seconds = float(record["tokens_per_second"]), float(record["seconds"])
         except (ValueError, KeyError, TypeError):  # an evaluation, which has no speed
             before = None
             continue
-        spans.append((speed, None if before is None or seconds < before else seconds - before))
-        before = seconds
-    known = [seconds for _, seconds in spans if seconds is not None]
+        speed = logged if mean is None else (logged - SPEED_MEMORY * mean) / (1 - SPEED_MEMORY)
+        steps.append((speed if speed > 0 else logged, None if before is None else seconds - before))
+        before, mean = seconds, logged
+    known = [seconds for _, seconds in steps if seconds is not None and seconds > 0]
     if not known:
         return None
     usual = median(known)
-    return round(sum(speed * (usual if s is None or s > 10 * usual else s) for speed, s in spans))
+    return round(sum(speed * (s if s is not None and 0 < s <= 10 * usual else usual) for speed, s in steps))
 
 
 def audit_facts(record: Mapping[str, Any]) -> dict[str, Any]:
