@@ -212,7 +212,7 @@ def test_names_of_gender_keep_their_origin():
     ("text", "case"),
     [
         ("her", "object"), ("her book", "determiner"), ("her's", None), ("her — and", "object"), ('"her"', "object"),
-        ("her family", "determiner"), ("made her sad", None), ("He made. Her book", "determiner"), ("her\nbook", "determiner"),
+        ("her family", "determiner"), ("her Emily", "determiner"), ("made her sad", None), ("He made. Her book", "determiner"), ("her\nbook", "determiner"),
         ("her\n", "object"), ("her!", "object"), ("her / x", None),
     ],
 )  # fmt: skip

@@ -50,16 +50,16 @@ def measured(asked, chance):
 
 
 def test_the_measures_by_hand():
-    """Probabilities of the second person: 0.9 and 0.7 asked, 0.4 and 0.2 for the opposite."""
-    chances = {(1, 1): 0.9, (1, 0): 0.7, (-1, 1): 0.4, (-1, 0): 0.2}
+    """Probabilities of the second person: 0.9 and 0.6 asked, 0.4 and 0.2 for the opposite; first where it comes last."""
+    chances = {(1, 1): 0.9, (1, 0): 0.6, (-1, 1): 0.4, (-1, 0): 0.2}
     found = score(GENDER[0], reader(GENDER[0], lambda asks, place, _: chances[asks, place]))
-    assert found.preference == pytest.approx(0.5)  # (0.8 - 0.3) for the second, (0.2 - 0.7) for the first
-    assert found.positional_error == pytest.approx(0.2)
+    assert found.preference == pytest.approx(0.45)  # B is 0.75 - 0.3 for the second, 0.25 - 0.7 for the first
+    assert found.positional_error == pytest.approx((0.3 + 0.2) / 2)
     assert found.answered == pytest.approx(1.0)
-    # the first comes first in readings 0 and 2, the second in 1 and 3
-    assert found.first_lead == pytest.approx((-0.8 + 0.4 + 0.2 - 0.6) / 4)
-    # |P(second) - P'(first)|: |0.9 - 0.6|, |0.7 - 0.8|, and the same for the first person
-    assert found.attributive_error == pytest.approx(0.2)
+    # the first person is ahead by -0.8, -0.2, 0.2 and 0.6; it comes first in readings 0 and 2
+    assert found.first_lead == pytest.approx((-0.8 + 0.2 + 0.2 - 0.6) / 4)
+    # the second against the first for the opposite: |0.9 - 0.6|, |0.6 - 0.8|, and the same the other way round
+    assert found.attributive_error == pytest.approx((0.3 + 0.2) / 2)
 
 
 def test_habits_cancel():

@@ -232,12 +232,12 @@ def _largest(examples: Sequence[Counterfactual], labels: Sequence[str], shifts: 
     """Return the examples with the largest shift of any label, the largest first."""
     column = np.abs(shifts).argmax(1)
     effects = shifts[np.arange(len(shifts)), column]
+    order = [int(i) for i in np.argsort(-np.abs(effects), kind="stable") if examples[i].directed]
     return tuple(
         AuditedExample(
             texts=tuple(text if isinstance(text, str) else " / ".join(text) for text in examples[i].texts),
             effect=float(effects[i]),
             group=f"{examples[i].name}: {labels[column[i]]}",
         )
-        for i in np.argsort(-np.abs(effects), kind="stable")[:MAX_EXAMPLES]
-        if examples[i].directed
+        for i in order[:MAX_EXAMPLES]
     )
