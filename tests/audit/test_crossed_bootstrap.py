@@ -7,6 +7,7 @@ import pytest
 from scipy.special import stdtr
 
 from clearhead.audit import crossed_bootstrap
+from clearhead.audit.counterfactual import balanced_choice
 from clearhead.audit.crossed_bootstrap import crossed_mean
 from clearhead.audit.estimates import mean_estimate
 
@@ -16,18 +17,19 @@ def fewer_draws(monkeypatch):
     monkeypatch.setattr(crossed_bootstrap, "DRAWS", 1000)
 
 
-def crossed(seed, template_spread, person_spread, shift=0.0, size=(40, 36), share=0.25):
-    """Values of a quarter of all combinations of templates and persons."""
+def crossed(seed, template_spread, person_spread, shift=0.0):
+    """Values of 48 templates with 6 of 36 persons each, as the audit of classifiers has them."""
     draw = np.random.default_rng(seed)
-    templates, persons = np.nonzero(draw.random(size) < share)
-    values = template_spread * draw.standard_normal(size[0])[templates] + draw.standard_normal(len(templates))
-    return values + person_spread * draw.standard_normal(size[1])[persons] + shift, templates, persons
+    persons = np.concatenate(balanced_choice(36, 48, 6, draw))
+    templates = np.repeat(np.arange(48), 6)
+    values = template_spread * draw.standard_normal(48)[templates] + draw.standard_normal(len(templates))
+    return values + person_spread * draw.standard_normal(36)[persons] + shift, templates, persons
 
 
-@pytest.mark.parametrize("spreads", [(1.0, 1.0), (2.0, 0.2), (0.2, 2.0)])
+@pytest.mark.parametrize("spreads", [(1.0, 1.0), (2.0, 0.2), (0.2, 2.0), (0.0, 0.0)])
 def test_intervals_hold_where_plain_ones_do_not(fewer_draws, spreads):
     held = plain = flagged = 0
-    for seed in range(200):
+    for seed in range(150):
         values, templates, persons = crossed(seed, *spreads, shift=3.0)
         found = crossed_mean("x", values, templates, persons, ideal=3.0, seed=seed)
         held += found.low <= 3.0 <= found.high
@@ -35,9 +37,9 @@ def test_intervals_hold_where_plain_ones_do_not(fewer_draws, spreads):
         if seed < 40:
             other = mean_estimate("x", values, seed=seed)
             plain += other.low <= 3.0 <= other.high
-    assert 0.93 * 200 <= held
-    assert flagged <= 0.07 * 200
-    assert plain <= 0.8 * 40
+    assert 0.93 * 150 <= held <= 0.985 * 150
+    assert flagged <= 0.07 * 150
+    assert plain <= 0.8 * 40 or spreads == (0.0, 0.0)
 
 
 def test_an_effect_is_found_and_parts_are_counted(fewer_draws):
