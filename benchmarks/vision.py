@@ -1,6 +1,6 @@
 """Images: inference beside `transformers`' ViT, ragged beside padded batches, training beside a plain PyTorch loop.
 
-    python benchmarks/vision.py [--full] [--plain-steps N]
+    python benchmarks/vision.py [--full] [--plain-steps N [--seed S]]
 
 - `vs_hf_vit`: a ViT (width 192, 12 layers, 3 heads, 224 x 224 pixels), images per second divided by `transformers`'.
 - `ragged_vs_padded`: images of many sizes as one ragged batch, divided by `transformers` on images that are padded to
@@ -186,7 +186,7 @@ def training(rounds: int, steps: int) -> dict[str, float]:
     return {"train_vs_plain": (best["plain"] / SIZE) / (best["ours"] / size)}
 
 
-def train_plain(steps: int) -> dict[str, Any]:
+def train_plain(steps: int, seed: int) -> dict[str, Any]:
     """Train the plain model on CIFAR-10: the recipe's warmup, cosine and batches."""
     from clearhead.vision import read_image
 
@@ -197,7 +197,7 @@ def train_plain(steps: int) -> dict[str, Any]:
         names = names or sorted({row.values["label"] for row in rows})
         pixels = torch.stack([read_image(row.values["image"].content) for row in rows])
         data[part] = pixels, torch.tensor([names.index(row.values["label"]) for row in rows])
-    torch.manual_seed(1)
+    torch.manual_seed(seed)
     model = PlainCct()
     optimizer = plain_optimizer(model)
     warmup = torch.optim.lr_scheduler.LinearLR(optimizer, 1 / WARMUP, 1.0, WARMUP)
@@ -220,7 +220,13 @@ def train_plain(steps: int) -> dict[str, Any]:
             print(f"step {number + 1:,}: {curve[-1][1]:.2f} %", flush=True)
             begin = time.perf_counter()
     minutes = (seconds + time.perf_counter() - begin) / 60
-    return {"plain_accuracy": accuracy(model, *data["test"]), "steps": steps, "minutes": minutes, "curve": curve}
+    return {
+        "plain_accuracy": accuracy(model, *data["test"]),
+        "steps": steps,
+        "seed": seed,
+        "minutes": minutes,
+        "curve": curve,
+    }
 
 
 def accuracy(model: nn.Module, pixels: Tensor, labels: Tensor) -> float:
@@ -233,10 +239,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true", help="more rounds")
     parser.add_argument("--plain-steps", type=int, help="train the plain model on CIFAR-10 for so many steps instead")
+    parser.add_argument("--seed", type=int, default=1, help="of --plain-steps: random seed. Default: 1.")
     given = parser.parse_args()
     keep_memory()
     if given.plain_steps:
-        print(json.dumps(train_plain(given.plain_steps)))
+        print(json.dumps(train_plain(given.plain_steps, given.seed)))
         return
     torch.set_num_threads(2)
     result = {**inference(8 if given.full else 3, 16), **training(8 if given.full else 3, 6)}

@@ -11,9 +11,9 @@ import yaml
 from huggingface_hub import DatasetCard, ModelCard
 from typer.testing import CliRunner
 
+from clearhead.cards.card_fields import check_fields
 from clearhead.cli import app
 from clearhead.cli import card as command
-from clearhead.files.card_fields import check_fields
 from tests.train.test_tuning import folder, trained  # noqa: F401
 
 MARKER = "xylophone"  # a word of rows that must be in no card

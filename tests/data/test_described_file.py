@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clearhead.cards.card_fields import check_fields, license_id
 from clearhead.data import DATASETS
 from clearhead.data.data_card import file_facts
 from clearhead.data.data_sources import HUB_IDS, data_sources, file_source
 from clearhead.data.described_file import described_rows, has_header
 from clearhead.data.rows import Row, Rows
-from clearhead.files.card_fields import check_fields, license_id
 
 
 @pytest.mark.parametrize(

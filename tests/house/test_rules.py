@@ -21,6 +21,7 @@ ORDER = [
     {"layers"},
     {"text", "vision", "metrics"},
     {"models"},
+    {"cards"},
     {"hub"},
     {"export"},
     {"integrations.transformers"},

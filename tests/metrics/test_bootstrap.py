@@ -4,16 +4,15 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from clearhead.metrics.bootstrap import bootstrap, holm, interval, p_value
+from clearhead.metrics.bootstrap import bootstrap, holm, interval, mean_samples, p_value
 
 
 def share_that_holds(make, truth, count, seeds=400):
     hits = 0
     draw = np.random.default_rng(7)
-    for _ in range(seeds):
+    for seed in range(seeds):
         rows = make(draw, count)
-        samples = rows[draw.integers(count, size=(1000, count))].mean(1)
-        low, high = interval(samples, count)
+        low, high = interval(mean_samples(rows, seed=seed), count)
         hits += low <= truth <= high
     return hits / seeds
 
@@ -38,6 +37,16 @@ def test_few_rows_widen_the_interval_as_student_t_does():
     assert high == pytest.approx(t.ppf(0.975, 9) * np.sqrt(10 / 9), abs=0.03)  # of normal samples with deviation 1
     assert low == pytest.approx(-high, abs=0.03)
     assert interval(samples[:5], 1) == (samples[:5].min(), samples[:5].max())
+
+
+def test_means_of_resamples_are_drawn_in_blocks(monkeypatch):
+    values = np.random.default_rng(1).exponential(size=50)
+    samples = mean_samples(values, seed=3, draws=20_000)
+    assert len(samples) == 20_000 and len(np.unique(samples)) > 19_000
+    assert samples.mean() == pytest.approx(values.mean(), abs=0.005)
+    assert samples.std() == pytest.approx(values.std() / np.sqrt(50), rel=0.02)
+    monkeypatch.setattr("clearhead.metrics.bootstrap.BLOCK_VALUES", 64)
+    assert len(mean_samples(values, draws=7)) == 7
 
 
 def test_rows_stay_in_their_stratum():

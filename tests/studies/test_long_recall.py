@@ -8,6 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clearhead.models import TransformerStack
+from clearhead.models.heads import LMHead
 from clearhead.studies import long_recall
 from clearhead.studies.long_recall import METHODS, recall_model
 from clearhead.studies.recall_texts import COMMON_WORDS, MIN_LEN, NOT_ASKED, NUM_PAIRS, NUM_RARE, RecallTexts
@@ -23,7 +25,8 @@ def test_every_question_is_answered_by_the_text(length, number, draw):
     ids, labels = batch.ids.numpy(), batch.labels.numpy()
     assert len(ids) == length == batch.layout.num_tokens
     asked = np.flatnonzero(labels != NOT_ASKED)
-    assert len(asked) == int(TASK.num_targets(columns, np.array([number]))[0])
+    targets = TASK.num_targets(columns, np.array([number]))
+    assert targets is not None and len(asked) == int(targets[0])
     assert asked.min() >= length - NUM_RARE
     for place in asked:
         (earlier,) = np.flatnonzero(ids[: length - NUM_RARE] == ids[place])  # a rare word occurs once before the end
@@ -37,7 +40,7 @@ def test_texts_depend_on_number_and_draw_only():
     among = TASK.collate(columns, np.array([1, 3, 8]), 5)
     assert torch.equal(one.ids, among.ids[100:200]) and torch.equal(one.labels, among.labels[100:200])
     assert not torch.equal(one.ids, TASK.collate(columns, np.array([3]), 6).ids)
-    assert among.example_ids.tolist() == [1, 1, 0]
+    assert among.example_ids is not None and among.example_ids.tolist() == [1, 1, 0]
     assert TASK.lengths(columns).tolist() == [100] * 10
     with pytest.raises(ValueError, match="a text of 63 tokens is too short for 16 rare words: use 64"):
         TASK.examples(np.array([63, 64]))
@@ -48,10 +51,12 @@ def test_accuracy_counts_each_kind():
     batch = TASK.collate(TASK.examples(np.full(2, 80)), np.array([0, 1]), 1)
     asked = batch.labels[batch.labels != NOT_ASKED]
     model = recall_model(None, 8, 128)
+    assert isinstance(model.head, LMHead)
+    output = model.head.output
     with torch.no_grad():
-        model.head.output.weight.zero_()
-        model.head.output.bias = torch.nn.Parameter(torch.zeros(len(model.head.output.weight)))
-        model.head.output.bias[asked[0]] = 1.0
+        output.weight.zero_()
+        output.bias = torch.nn.Parameter(torch.zeros(len(output.weight)))
+        output.bias[asked[0]] = 1.0
     _, accuracy = TASK.loss_and_metrics(model, batch)
     assert accuracy == {"needle": (100.0, NUM_PAIRS), "induction": (0.0, NUM_RARE - 1)}
 
@@ -62,8 +67,10 @@ def test_every_method_reads_and_is_trained(name):
     model = recall_model(None if options is None else {"kind": name, **options}, 16, 256)
     batch = TASK.collate(TASK.examples(np.full(2, 200)), np.array([0, 1]))
     TASK.loss(model, batch).backward()
-    kind = model.decoder.blocks[1].attention.core.method
-    assert (kind is None) == (name == "exact") and model.decoder.blocks[0].attention.core.method is None
+    assert isinstance(model.decoder, TransformerStack)
+    first, second = model.decoder.blocks  # the first layer is exact in all models
+    methods = [block.get_submodule("attention.core").method for block in (first, second)]
+    assert methods[0] is None and (methods[1] is None) == (name == "exact")
     assert all(p.grad is not None and bool(p.grad.isfinite().all()) for p in model.parameters())
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any, cast
 
-from clearhead.files.public_names import file_label, without_paths
+from clearhead.cards.public_names import file_label, without_paths
+from clearhead.cards.public_recipe import part_files
 from clearhead.files.safe import parse_json
-from clearhead.hub.public_recipe import part_files
 
 RESULTS = "results.json"  # beside the model folder of a run
 AUDIT = "audit.json"

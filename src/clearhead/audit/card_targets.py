@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.audit.card_facts import find_audit, merge_tests, run_facts
+from clearhead.cards.card_answers import CardQuestion, check_answers, find_blanks, refuse_blanks
+from clearhead.cards.card_record import CARD_RECORD, CardRecord, files_digest, read_card_record, training_digest
+from clearhead.cards.model_card import CARD, Card, ModelFacts, is_edited, model_card, model_name
 from clearhead.data.data_card import data_card, data_questions
 from clearhead.data.data_sources import data_sources
 from clearhead.data.described_file import described_source
 from clearhead.files import IntegrityError, read_manifest, write_atomic
-from clearhead.files.card_answers import CardQuestion, check_answers, find_blanks, refuse_blanks
-from clearhead.files.card_record import CARD_RECORD, CardRecord, files_digest, read_card_record, training_digest
-from clearhead.hub.card import CARD, Card, ModelFacts, is_edited, model_card, model_name
 from clearhead.hub.describe import describe
 from clearhead.hub.resolve import resolve_model
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from clearhead.metrics.bootstrap import Numbers, bootstrap, holm, interval, p_value
+from clearhead.metrics.bootstrap import Numbers, bootstrap, holm, interval, mean_samples, p_value
 
 MIN_ROWS = 30  # below, an interval holds less often than 93 of 100 times, and a group is marked as too small
 LEVEL = 0.05  # of the corrected p-value from which an estimate is flagged
-DRAWS = 2000
+DRAWS = 4000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,31 +80,38 @@ def estimate(
     """
     rows = np.concatenate(list(strata))
     count = min(len(stratum) for stratum in strata)
-    if not count:
-        raise ValueError(f"{name}: a group has no rows, so there is nothing to estimate")
+    _require_rows(name, count)
     samples = bootstrap(len(rows), lambda some: {name: statistic(some)}, strata=strata, seed=seed, draws=DRAWS)[name]
-    low, high = interval(samples, count)
-    tested = None if ideal is None or count < MIN_ROWS else p_value(samples, ideal)
-    value = statistic(rows)
-    return Estimate(name=name, value=value, low=low, high=high, ideal=ideal, count=count, p_value=tested)
+    return _from_samples(name, statistic(rows), samples, count, ideal)
 
 
 def mean_estimate(name: str, values: Numbers, *, ideal: float | None = None, seed: int = 0) -> Estimate:
     """Return the mean of values with its interval."""
-    return estimate(name, lambda rows: float(values[rows].mean()), [np.arange(len(values))], ideal=ideal, seed=seed)
+    _require_rows(name, len(values))
+    samples = mean_samples(values, seed=seed, draws=DRAWS)
+    return _from_samples(name, float(values.mean()), samples, len(values), ideal)
 
 
 def difference_estimate(
     name: str, first: Numbers, second: Numbers, *, ideal: float | None = 0.0, seed: int = 0
 ) -> Estimate:
     """Return the difference of two means, first minus second, with its interval."""
-    values, cut = np.concatenate([first, second]), len(first)
+    count = min(len(first), len(second))
+    _require_rows(name, count)
+    samples = mean_samples(first, seed=seed, draws=DRAWS) - mean_samples(second, seed=seed + 1, draws=DRAWS)
+    return _from_samples(name, float(first.mean() - second.mean()), samples, count, ideal)
 
-    def difference(rows: Numbers) -> float:
-        chosen, is_first = values[rows], rows < cut
-        return float(chosen[is_first].mean() - chosen[~is_first].mean())
 
-    return estimate(name, difference, [np.arange(cut), np.arange(cut, len(values))], ideal=ideal, seed=seed)
+def _require_rows(name: str, count: int) -> None:
+    if not count:
+        raise ValueError(f"{name}: a group has no rows, so there is nothing to estimate")
+
+
+def _from_samples(name: str, value: float, samples: Numbers, count: int, ideal: float | None) -> Estimate:
+    """Return the estimate; `count` is the number of rows of the smallest group."""
+    low, high = interval(samples, count)
+    tested = None if ideal is None or count < MIN_ROWS else p_value(samples, ideal)
+    return Estimate(name=name, value=value, low=low, high=high, ideal=ideal, count=count, p_value=tested)
 
 
 def corrected(estimates: Iterable[Estimate]) -> tuple[Estimate, ...]:

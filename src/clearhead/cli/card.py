@@ -13,7 +13,7 @@ from clearhead.cli.command import report_errors
 from clearhead.cli.options import ColumnOption, JsonOption
 
 if TYPE_CHECKING:
-    from clearhead.files.card_answers import CardQuestion
+    from clearhead.cards.card_answers import CardQuestion
 
 
 @report_errors
@@ -47,7 +47,7 @@ def card(
     Example: clearhead card --data reviews.csv --draft
     """
     from clearhead.audit.card_targets import data_card_target, model_card_target, write_target
-    from clearhead.files.card_answers import parse_answers, read_answers
+    from clearhead.cards.card_answers import parse_answers, read_answers
 
     if data and (test or column or audit):
         raise ValueError("--test, --column and --audit are of models: leave them out with --data")

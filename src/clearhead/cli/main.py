@@ -32,6 +32,7 @@ COMMANDS = {
     },
     "Evaluate": {
         "eval": "Evaluate a model on labeled data, with confidence intervals.",
+        "audit": "Audit a model for bias: what it has learned about groups of people.",
         "error-analysis": "List the most confident errors of a model.",
         "card": "Write the card of a model, or the data statement of a corpus.",
     },

@@ -13,7 +13,7 @@ import typer
 from clearhead.cli.command import report_errors
 from clearhead.cli.demo import command_line
 from clearhead.cli.options import JsonOption
-from clearhead.cli.study_tables import (
+from clearhead.studies.study_tables import (
     show_adapted,
     show_bottleneck,
     show_domain,

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from clearhead.cards.card_answers import Answers, CardQuestion, answer_or_mark, find_blanks, license_fields
+from clearhead.cards.card_fields import check_fields, license_id, size_category
+from clearhead.cards.model_card import Card, cell, sealed, table
 from clearhead.data.catalog import Dataset
 from clearhead.data.rows import Row, Rows
-from clearhead.files.card_answers import Answers, CardQuestion, answer_or_mark, find_blanks, license_fields
-from clearhead.files.card_fields import check_fields, license_id, size_category
-from clearhead.hub.card import Card, cell, sealed, table
 
 MAX_LABELS = 50  # more different values in a column are not labels
 MAX_LABEL_CHARACTERS = 40

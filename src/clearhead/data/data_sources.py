@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from clearhead.cards.public_names import file_label
+from clearhead.cards.public_recipe import PARTS, part_files
 from clearhead.data.catalog import DATASETS
-from clearhead.files.public_names import file_label
-from clearhead.hub.public_recipe import PARTS, part_files
 
 # Names of the same corpora on the hub. Files may differ from ours in format and rows, as `about` in the catalog says.
 HUB_IDS = {

@@ -15,10 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from clearhead.cards.card_record import carried_record, files_digest, read_card_bytes, training_digest
+from clearhead.cards.model_card import ModelFacts, model_name, write_card
 from clearhead.files import mark, new_folder, write_manifest
-from clearhead.files.card_record import carried_record, files_digest, read_card_bytes, training_digest
 from clearhead.files.safe import MAX_JSON_BYTES, MissingFile, read_bytes
-from clearhead.hub.card import ModelFacts, model_name, write_card
 from clearhead.hub.families import Family
 from clearhead.hub.image_codec_file import CODEC_FILE
 from clearhead.hub.image_features import FEATURES_FILE

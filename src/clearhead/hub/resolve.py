@@ -1,12 +1,12 @@
 """Resolves a model name to a local folder: in an installed package, or through the Hugging Face hub cache."""
 
 import importlib.util
-import re
 from pathlib import Path
+
+from clearhead.cards.public_names import is_hub_name
 
 # Files that are downloaded. Code and pickles are not.
 ALLOW_PATTERNS = ("*.json", "*.safetensors", "*.txt", "*.model", "1_Pooling/config.json")
-_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 PACKAGE = "package:"  # prefix of the name of an installed Python package that contains a model
 
 
@@ -33,11 +33,6 @@ def resolve_model(source: str | Path, revision: str | None = None) -> Path:
         raise ValueError(
             f"there is no folder {source!r}, and it could not be downloaded from the hub: {reason}"
         ) from error
-
-
-def is_hub_name(source: str) -> bool:
-    """Returns whether this could be the name of a model on the hub."""
-    return _NAME.fullmatch(source) is not None and not source.startswith(".") and not Path(source).exists()
 
 
 def package_folder(name: str) -> Path:

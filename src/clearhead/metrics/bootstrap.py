@@ -13,6 +13,7 @@ Measure = Callable[[Numbers], dict[str, float]]
 
 NUM_SAMPLES = 1000
 LEVEL = 0.95
+BLOCK_VALUES = 1 << 20  # that are drawn at once
 
 
 def resamples(strata: Sequence[Numbers], draws: int, seed: int) -> Iterator[Numbers]:
@@ -32,6 +33,14 @@ def bootstrap(
         for name, value in measure(rows).items():
             samples.setdefault(name, []).append(value)
     return {name: np.array(values) for name, values in samples.items()}
+
+
+def mean_samples(values: Numbers, *, seed: int = 0, draws: int = NUM_SAMPLES) -> Numbers:
+    """Return the means of resamples of the values, (draws,): `bootstrap` of a mean, computed in blocks."""
+    draw, count = np.random.default_rng(seed), len(values)
+    block = max(1, BLOCK_VALUES // count)
+    sizes = [min(block, draws - first) for first in range(0, draws, block)]
+    return np.concatenate([values[draw.integers(count, size=(size, count))].mean(1) for size in sizes])
 
 
 def interval(samples: Numbers, count: int, level: float = LEVEL) -> tuple[float, float]:

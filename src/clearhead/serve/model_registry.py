@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clearhead.hub.card import read_card
+from clearhead.cards.model_card import read_card
 from clearhead.hub.resolve import PACKAGE, resolve_model
 from clearhead.models.heads import LMHead
 from clearhead.pipeline import Pipeline, load

@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml
 
+from clearhead.cards.card_answers import MODEL_QUESTIONS, check_answers, read_yaml
 from clearhead.files.atomic import write_atomic
-from clearhead.files.card_answers import MODEL_QUESTIONS, check_answers, read_yaml
 from clearhead.files.manifest import Manifest
 from clearhead.files.safe import MissingFile, read_bytes
 

@@ -1,14 +1,20 @@
-"""What of a name may be published: files by their last name, without the paths of this machine."""
+"""Names that may be published: of models on the hub, and of files, without the paths of this machine."""
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import PureWindowsPath
+from pathlib import Path, PureWindowsPath
 from typing import Any, cast
 
+_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _PATH = re.compile(
     r"(?<![\w:/.~])(?:~[\w.-]*)?/(?:[^\s/'\"|,;]+/)+[^\s/'\"|,;]*|\b[A-Za-z]:\\[^\s'\"|,;]+|\\\\[^\s'\"|,;]+"
 )
 _DATASET_FILE = re.compile(r"[a-z][a-z0-9_]+:[^/\\].*", re.DOTALL)
+
+
+def is_hub_name(source: str) -> bool:
+    """Returns whether this could be the name of a model on the hub."""
+    return _NAME.fullmatch(source) is not None and not source.startswith(".") and not Path(source).exists()
 
 
 def without_paths(value: Any) -> Any:

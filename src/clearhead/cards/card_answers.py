@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import yaml
 
-from clearhead.files.card_fields import check_language, check_license
+from clearhead.cards.card_fields import check_language, check_license
 
 Answers = Mapping[str, str | list[str]]
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from clearhead.files import write_atomic
-from clearhead.files.card_answers import (
+from clearhead.cards.card_answers import (
     MODEL_QUESTIONS,
     Answers,
     CardQuestion,
@@ -19,12 +18,12 @@ from clearhead.files.card_answers import (
     find_blanks,
     license_fields,
 )
-from clearhead.files.card_fields import IMAGE_TAGS, PIPELINE_TAGS, check_fields, hub_metrics, metric_type
-from clearhead.files.card_record import CARD_RECORD, CardRecord
-from clearhead.files.public_names import file_label
-from clearhead.hub.public_recipe import PARTS, part_files, public_recipe
-from clearhead.hub.resolve import is_hub_name
-from clearhead.metrics.energy import estimate_energy
+from clearhead.cards.card_fields import IMAGE_TAGS, PIPELINE_TAGS, check_fields, hub_metrics, metric_type
+from clearhead.cards.card_record import CARD_RECORD, CardRecord
+from clearhead.cards.energy import estimate_energy
+from clearhead.cards.public_names import file_label, is_hub_name
+from clearhead.cards.public_recipe import PARTS, part_files, public_recipe
+from clearhead.files import write_atomic
 
 CARD = "README.md"
 MAX_CARD_BYTES = 1 << 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from clearhead.files.public_names import file_label, without_paths
+from clearhead.cards.public_names import file_label, without_paths
 
 PARTS = ("train", "valid", "test")  # of the data of a recipe
 

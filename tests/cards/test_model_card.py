@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 from clearhead import load
 from clearhead.audit.card_facts import audit_facts, find_audit, merge_tests, run_facts, tokens_read
-from clearhead.files import read_manifest, verify
-from clearhead.files.card_answers import (
+from clearhead.cards.card_answers import (
     MODEL_QUESTIONS,
     check_answers,
     find_blanks,
@@ -27,7 +26,7 @@ from clearhead.files.card_answers import (
     read_yaml,
     refuse_blanks,
 )
-from clearhead.files.card_fields import (
+from clearhead.cards.card_fields import (
     check_fields,
     check_language,
     check_license,
@@ -35,11 +34,12 @@ from clearhead.files.card_fields import (
     license_id,
     size_category,
 )
-from clearhead.files.card_record import CardRecord, files_digest, parse_card_record, read_card_record, training_digest
-from clearhead.files.public_names import file_label, without_paths
-from clearhead.hub.card import ModelFacts, is_edited, model_card, read_card, sealed, table
-from clearhead.hub.public_recipe import public_recipe
-from clearhead.metrics.energy import estimate_energy
+from clearhead.cards.card_record import CardRecord, files_digest, parse_card_record, read_card_record, training_digest
+from clearhead.cards.energy import estimate_energy
+from clearhead.cards.model_card import ModelFacts, is_edited, model_card, read_card, sealed, table
+from clearhead.cards.public_names import file_label, without_paths
+from clearhead.cards.public_recipe import public_recipe
+from clearhead.files import read_manifest, verify
 from tests.files.hostile import valid
 
 MARKER = "zanzibar"  # of user text and of paths: it must be in no card

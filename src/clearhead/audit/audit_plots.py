@@ -1,0 +1,54 @@
+"""Figures of an audit: each estimate with its interval, and the value that no bias has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from clearhead.audit.estimates import Estimate, SuiteResult
+from clearhead.viz.style import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MAX_ROWS = 40  # of a suite: the first, and then those that differ most
+INK, DIM, FLAG = "#1f6fb2", "#9aa9bb", "#c2410c"
+
+
+def shown_estimates(result: SuiteResult, limit: int = MAX_ROWS) -> list[Estimate]:
+    """Return the estimates in order; of more than the limit, those that are furthest from the ideal value."""
+    estimates = list(result.estimates)
+    if len(estimates) <= limit:
+        return estimates
+    ranked = sorted(estimates, key=lambda e: (not e.flagged, -abs(e.value - (e.ideal or 0.0))))
+    kept = {id(e) for e in ranked[:limit]}
+    return [e for e in estimates if id(e) in kept]
+
+
+def draw_audit(results: Sequence[SuiteResult], title: str) -> Figure:
+    """Plot the estimates of each suite below each other; an estimate that is flagged is marked by its color."""
+    rows = [shown_estimates(result) for result in results]
+    heights = [0.27 * len(some) + 0.9 for some in rows]
+    with new_figure(8.4, sum(heights) + 0.5, title) as figure:
+        all_axes = figure.subplots(len(results), 1, height_ratios=heights, squeeze=False)[:, 0]
+        for axes, result, some in zip(all_axes, results, rows, strict=True):
+            _draw(axes, result, some)
+    return figure
+
+
+def _draw(axes: Axes, result: SuiteResult, estimates: Sequence[Estimate]) -> None:
+    places = range(len(estimates))
+    for place, e in zip(places, estimates, strict=True):
+        color = FLAG if e.flagged else DIM if e.too_small or e.ideal is None else INK
+        axes.plot([e.low, e.high], [place, place], color=color, linewidth=2, solid_capstyle="round")
+        axes.plot([e.value], [place], marker="o", markersize=5, color=color)
+        if e.ideal is not None:
+            axes.plot([e.ideal, e.ideal], [place - 0.5, place + 0.5], color="#556372", linewidth=1, linestyle=":")
+    labels = [f"{e.name} ({e.count:,}{', too few' if e.too_small else ''})" for e in estimates]
+    axes.set_yticks(list(places), labels, fontsize=8)
+    axes.set_ylim(len(estimates) - 0.4, -0.6)
+    axes.grid(axis="x")
+    axes.set_axisbelow(True)
+    axes.set_title(result.title, loc="right")  # the labels on the left leave it room
+    axes.set_xlabel(result.unit)
