@@ -17,8 +17,8 @@ from clearhead.audit.counterfactual import (
     swapped_examples,
     template_examples,
 )
-from clearhead.audit.group_terms import categories, compared_groups
 from clearhead.data import Row, Rows
+from clearhead.data.group_terms import categories, compared_groups
 from clearhead.hub.families import FAMILIES
 from clearhead.hub.folder import LoadedModel
 from clearhead.models import build

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from clearhead.audit import crossed_bootstrap, underspecified_questions
-from clearhead.audit.group_terms import categories
 from clearhead.audit.underspecified_questions import audit_reader, measure_reader, questions, score
+from clearhead.data.group_terms import categories
 from clearhead.hub.families import FAMILIES
 from clearhead.hub.folder import LoadedModel
 from clearhead.models import build

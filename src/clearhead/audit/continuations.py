@@ -18,7 +18,7 @@ from clearhead.audit.estimates import (
     difference_estimate,
     mean_estimate,
 )
-from clearhead.audit.group_terms import swap
+from clearhead.data.group_terms import swap
 from clearhead.metrics.bootstrap import Numbers
 from clearhead.pipeline import Pipeline
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from clearhead.audit.crossed_bootstrap import crossed_mean
 from clearhead.audit.estimates import AuditedExample, Estimate, SuiteResult, corrected
-from clearhead.audit.group_terms import SwappedText, categories, compared_groups, data_hash, fill, swap
+from clearhead.data.group_terms import SwappedText, categories, compared_groups, data_hash, fill, swap
 from clearhead.metrics.bootstrap import Numbers
 from clearhead.pipeline import Pipeline
 from clearhead.tasks.classify import Classification, TextInput

@@ -7,13 +7,13 @@ from pathlib import Path
 from clearhead.audit.continuations import audit_continuations, read_prompts
 from clearhead.audit.counterfactual import audit_classifier
 from clearhead.audit.estimates import SuiteResult
-from clearhead.audit.group_terms import data_hash
 from clearhead.audit.sentence_likelihood import OnProgress, likelihood_kind, no_progress
 from clearhead.audit.sentence_pairs import audit_pairs, read_pairs
 from clearhead.audit.translation_gender import audit_translation, read_winomt
 from clearhead.audit.underspecified_questions import audit_reader
 from clearhead.audit.word_association import audit_associations
 from clearhead.data import locate
+from clearhead.data.group_terms import data_hash
 from clearhead.files import sha256
 from clearhead.hub.folder import LoadedModel
 from clearhead.pipeline import Pipeline

@@ -17,7 +17,7 @@ import numpy as np
 
 from clearhead.audit.crossed_bootstrap import crossed_mean
 from clearhead.audit.estimates import AuditedExample, Estimate, SuiteResult, corrected
-from clearhead.audit.group_terms import categories, data_hash, fill
+from clearhead.data.group_terms import categories, data_hash, fill
 from clearhead.metrics.bootstrap import Numbers
 from clearhead.pipeline import Pipeline
 from clearhead.tasks.answer import PassageReader

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from clearhead.audit.estimates import AuditedExample, Estimate, SuiteResult, corrected, estimate
-from clearhead.audit.group_terms import categories, category_of, data_hash, fill
+from clearhead.data.group_terms import categories, category_of, data_hash, fill
 from clearhead.metrics.bootstrap import Numbers
 from clearhead.pipeline import Pipeline
 

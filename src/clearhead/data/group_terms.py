@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from clearhead.audit.pronoun_case import FILE as PRONOUN_FILE
-from clearhead.audit.pronoun_case import names_both, pronoun_case, word_before
+from clearhead.data.pronoun_case import FILE as PRONOUN_FILE
+from clearhead.data.pronoun_case import names_both, pronoun_case, word_before
 from clearhead.files import sha256
 
 FILE = Path(__file__).with_name("group_terms.toml")
@@ -237,6 +237,6 @@ def fill(template: str, **slots: str) -> str:
 
 
 def data_hash(*files: Path) -> str:
-    """Return the SHA-256 over the lists of terms and the other data files of a suite."""
+    """Return the SHA-256 over the lists of terms, and the other data files of an audit."""
     digests = [sha256(file) for file in (FILE, PRONOUN_FILE, *files)]
     return hashlib.sha256("".join(digests).encode()).hexdigest()

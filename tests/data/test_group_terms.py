@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clearhead.audit.group_terms import SwappedText, categories, category_of, swap
-from clearhead.audit.pronoun_case import pronoun_case
+from clearhead.data.group_terms import SwappedText, categories, category_of, swap
+from clearhead.data.pronoun_case import pronoun_case
 
 PAIRS = [
     (category.groups[0], second) for category in categories().values() if category.terms or category.names
