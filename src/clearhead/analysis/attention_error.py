@@ -13,6 +13,13 @@ from clearhead.efficient import AttentionMethod
 from clearhead.models import Model, TransformerStack
 from clearhead.text import TokenBatch
 
+SHARE = 8  # a query reads 1 / this of the keys, if nothing else is said
+
+
+def few_keys(length: int) -> int:
+    """The number of keys that a query of a text of this length reads, if nothing else is said."""
+    return max(8, length // SHARE)
+
 
 def candidates(length: int, keys: int, *, causal: bool) -> dict[str, dict[str, Any]]:
     """Methods with options by which a query of a text of this length reads about so many keys."""

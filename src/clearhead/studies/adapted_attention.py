@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clearhead.analysis.attention_error import candidates
+from clearhead.analysis.attention_error import candidates, few_keys
 from clearhead.attention import Causal
 from clearhead.hub.folder import LoadedModel, open_folder
 from clearhead.models import Model, TransformerStack
@@ -31,7 +31,6 @@ from clearhead.viz.style import new_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SHARE = 8  # a query reads 1 / this of the keys
 LEARNING_RATE = 0.5  # of the recipe's
 EXAMPLES = 8  # whose hidden states are compared
 
@@ -98,7 +97,7 @@ def measure(
     if not isinstance(stack, TransformerStack):
         raise ValueError(f"{loaded.architecture} is no Transformer: its attention has no other methods")
     tokens = min(first.data.block_size or first.data.max_len, loaded.max_len or first.data.max_len)
-    keys = max(8, tokens // SHARE)
+    keys = few_keys(tokens)
     options: dict[str, dict[str, Any] | None] = {"exact": None}
     options |= candidates(tokens, keys, causal=isinstance(stack.mask, Causal))
     results: list[AdaptedMethod] = []

@@ -7,21 +7,19 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from clearhead.analysis.attention_error import candidates, exact_run
+from clearhead.analysis.attention_error import candidates, exact_run, few_keys
 from clearhead.attention import AttentionMap, Full
 from clearhead.attention.capture.bins import Pool
 from clearhead.efficient import AttentionMethod, make_method
 from clearhead.hub.folder import LoadedModel
 from clearhead.models import TransformerConfig
 from clearhead.viz.scene import Scene, SceneAxis, SceneInput, SceneLayer
-from clearhead.viz.sources import Captured, HeadVectors, pooled
+from clearhead.viz.sources import Captured, WeightsAlone, pooled
 from clearhead.viz.token_labels import token_labels
-
-SHARE = 8  # a query reads 1 / this of the keys where a method is given by its name alone
 
 
 @dataclass(frozen=True, eq=False)
-class Missed:
+class Missed(WeightsAlone):
     """The exact weights on the keys that a method does not read."""
 
     exact: AttentionMap
@@ -40,15 +38,6 @@ class Missed:
 
     def tile(self, head: int, queries: slice, keys: slice, size: tuple[int, int], pool: Pool) -> Tensor:
         return pooled(self._rows(head, queries)[:, keys], size, pool)
-
-    def norms(self, head: int) -> Tensor | None:
-        return None
-
-    def vectors(self, head: int) -> HeadVectors | None:
-        return None
-
-    def head_stats(self) -> tuple[list[float], list[float]] | None:
-        return None
 
     def _rows(self, head: int, queries: slice) -> Tensor:
         return self.exact.rows(queries, head).masked_fill(self.used.rows(queries, head) != 0, 0.0)
@@ -93,7 +82,7 @@ def method_scene(
 
 
 def _named(names: Sequence[str], length: int, *, causal: bool) -> dict[str, AttentionMethod]:
-    known = candidates(length, max(8, length // SHARE), causal=causal)
+    known = candidates(length, few_keys(length), causal=causal)
     if unknown := [name for name in names if name not in known]:
         raise ValueError(f"there is no method {unknown[0]!r} for this model: choose {', '.join(known)}")
     return {name: make_method(known[name]) for name in names}

@@ -133,8 +133,21 @@ class CapturedSteps:
         return None
 
 
+class WeightsAlone:
+    """A source that has no queries, keys or values behind its weights."""
+
+    def norms(self, head: int) -> Tensor | None:
+        return None
+
+    def vectors(self, head: int) -> HeadVectors | None:
+        return None
+
+    def head_stats(self) -> tuple[list[float], list[float]] | None:
+        return None
+
+
 @dataclass(frozen=True, eq=False)
-class Precomputed:
+class Precomputed(WeightsAlone):
     """Given weights, (H, T, S)."""
 
     weights: Tensor
@@ -156,15 +169,6 @@ class Precomputed:
 
     def tile(self, head: int, queries: slice, keys: slice, size: tuple[int, int], pool: Pool) -> Tensor:
         return pooled(self.head(head)[queries, keys], size, pool)
-
-    def norms(self, head: int) -> Tensor | None:
-        return None
-
-    def vectors(self, head: int) -> HeadVectors | None:
-        return None
-
-    def head_stats(self) -> tuple[list[float], list[float]] | None:
-        return None
 
 
 def pooled(weights: Tensor, size: tuple[int, int], pool: Pool) -> Tensor:
