@@ -11,7 +11,7 @@ import torch
 
 from clearhead.attention.kernels import reference
 from clearhead.viz import Precomputed, Scene, SceneAxis, SceneInput, SceneLayer, TokenLabels, show
-from clearhead.viz.page import page
+from clearhead.viz.page import Preface, page, static_page
 
 pytestmark = pytest.mark.usefixtures("chromium")
 
@@ -263,3 +263,29 @@ def test_a_policy_that_allows_the_page_s_own_code_alone(animals):
     policy = found.group(1)
     assert policy.startswith("default-src &#x27;none&#x27;; script-src &#x27;sha256-")
     assert "unsafe" not in policy and "http" not in policy
+
+
+def test_links_of_a_preface_select_heads_and_comparisons(tab, animals, tmp_path):
+    """Links before the viewer change what it shows; the policy allows their style sheet."""
+    links = '<h1>Before</h1><a href="#lines.1.4.2.nospecial.vs0-4-2">both</a>'
+    (tmp_path / "page.html").write_text(page(animals, Preface(html=links, style="h1 { color: rgb(1, 2, 3); }")))
+    tab.context.set_offline(True)
+    tab.goto((tmp_path / "page.html").as_uri())
+    tab.wait_for_selector(".lines .word")
+    assert tab.evaluate("getComputedStyle(document.querySelector('h1')).color") == "rgb(1, 2, 3)"
+    assert tab.url.endswith("page.html") and tab.evaluate("scrollY") == 0
+    tab.click("text=both")
+    tab.wait_for_selector("main.two")
+    assert [s.get_attribute("aria-label") for s in tab.locator("section.panel").all()] == ["encoder.4, head 2"] * 2
+    assert tab.locator(".from").count() == 2 and "[CLS]" not in tab.locator(".from .word").all_text_contents()
+    assert tab.evaluate("scrollY") > 0
+    assert tab.url.endswith("#lines.1.4.2.nospecial.vs0-4-2")
+    tab.goto("about:blank")
+    tab.goto((tmp_path / "page.html").as_uri() + "#lines.1.2.3")
+    tab.wait_for_function("scrollY > 0")
+
+
+def test_a_static_page_allows_no_script():
+    found = static_page("<b>", Preface(html="<p>text</p>", style="p { margin: 0 }"))
+    assert "default-src &#x27;none&#x27;; style-src &#x27;sha256-" in found and "script" not in found
+    assert "<title>&lt;b&gt;</title>" in found and "<p>text</p>" in found and 'id="clearhead"' not in found

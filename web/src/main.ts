@@ -19,6 +19,14 @@ async function startPage(root: HTMLElement): Promise<void> {
     const text = embedded?.textContent ?? (await (await fetch(`${base}scene`)).text());
     const viewer = createViewer(root, text, base);
     viewer.state.onChange((now) => history.replaceState(null, "", toHash(now)));
+    const follow = () => {
+      const selection = fromHash(location.hash);
+      if (!selection.view) return;
+      viewer.state.set(selection);
+      root.scrollIntoView();
+    };
+    window.addEventListener("hashchange", follow); // a link of the text before the viewer
+    if (root.previousElementSibling?.classList.contains("preface")) follow();
   } catch (error) {
     root.textContent = error instanceof Error ? error.message : String(error);
   }

@@ -87,7 +87,9 @@ export function toHash(selection: Selection): string {
     selection.valueWeighted && "weighted",
   ].filter(Boolean);
   const query = selection.query === null ? [] : [`at${selection.query}`];
-  return "#" + [...parts, ...flags, ...query].join(".");
+  const { compared } = selection;
+  const second = compared === null ? [] : [`vs${compared.sequence}-${compared.map}-${compared.head}`];
+  return "#" + [...parts, ...flags, ...query, ...second].join(".");
 }
 
 /** Decode a URL fragment; returns nothing for an unknown view. */
@@ -95,6 +97,7 @@ export function fromHash(hash: string): Partial<Selection> {
   const [view, sequence, map, head, ...flags] = hash.replace(/^#/, "").split(".");
   if (!VIEWS.includes(view as ViewName)) return {};
   const query = flags.find((flag) => /^at\d+$/.test(flag));
+  const second = flags.map((flag) => /^vs(\d+)-(\d+)-(\d+)$/.exec(flag)).find((match) => match !== null);
   return {
     view: view as ViewName,
     sequence: Number(sequence) || 0,
@@ -104,5 +107,6 @@ export function fromHash(hash: string): Partial<Selection> {
     hideSpecial: flags.includes("nospecial"),
     valueWeighted: flags.includes("weighted"),
     query: query ? Number(query.slice(2)) : null,
+    compared: second ? { sequence: Number(second[1]), map: Number(second[2]), head: Number(second[3]) } : null,
   };
 }

@@ -39,8 +39,16 @@ describe("state", () => {
     const state = new State(scene, { view: "matrix", map: 1, head: 1, mergeSubwords: true, query: 1 });
     expect(fromHash(toHash(state.now))).toMatchObject({ view: "matrix", map: 1, head: 1, mergeSubwords: true, hideSpecial: false, query: 1 });
   });
+  it("keeps the second head of a comparison in the fragment", () => {
+    const state = new State(scene, { head: 2, compared: { sequence: 1, map: 0, head: 1 } });
+    expect(toHash(state.now)).toBe("#lines.0.0.2.vs1-0-1");
+    expect(fromHash("#lines.0.0.2.vs1-0-1")).toMatchObject({ head: 2, compared: { sequence: 1, map: 0, head: 1 } });
+    expect(fromHash("#lines.0.0.2").compared).toBeNull();
+    expect(new State(scene, fromHash("#lines.0.0.2.vs7-7-7")).now.compared).toEqual({ sequence: 1, map: 0, head: 2 });
+  });
   it("ignores invalid fragments", () => {
     expect(fromHash("#<img onerror=1>.x")).toEqual({});
+    expect(fromHash("#lines.0.0.0.vs1-x-1").compared).toBeNull();
   });
 });
 

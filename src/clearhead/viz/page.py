@@ -3,6 +3,8 @@
 import base64
 import hashlib
 import html
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -10,28 +12,59 @@ from typing import Any
 from clearhead.viz.scene import Scene, to_dict, to_json
 
 
-def page(scene: Scene) -> str:
+@dataclass(frozen=True, kw_only=True)
+class Preface:
+    """HTML before the viewer, in which every text is escaped already, and its style sheet.
+
+    A link to a fragment such as `#lines.0.3.1` selects the view, the input, the layer and the head of the viewer;
+    `.vs1-3-1` after it compares with that head of input 1.
+    """
+
+    html: str
+    style: str
+
+
+def page(scene: Scene, preface: Preface | None = None) -> str:
     """Return a self-contained page for a scene; its policy forbids network access and any other script."""
-    return embedded_page("viewer", scene.title, to_dict(scene, live=False))
+    return embedded_page("viewer", scene.title, to_dict(scene, live=False), preface)
 
 
-def embedded_page(name: str, title: str, data: dict[str, Any]) -> str:
+def embedded_page(name: str, title: str, data: dict[str, Any], preface: Preface | None = None) -> str:
     """Return a self-contained page of the script and style sheet `name`, with its data."""
-    script, style = asset(f"{name}.js"), asset(f"{name}.css")
-    policy = f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data: blob:"
+    script, styles = asset(f"{name}.js"), [asset(f"{name}.css"), *([preface.style] if preface else [])]
+    policy = f"default-src 'none'; script-src {_hashes([script])}; style-src {_hashes(styles)}; img-src data: blob:"
     inside = f'<script type="application/json" id="scene">{to_json(data)}</script>'
-    return _document(title, policy, f"<style>{style}</style>", inside, f'<script type="module">{script}</script>')
+    head = "\n".join(f"<style>{style}</style>" for style in styles)
+    before = f'<article class="preface">{preface.html}</article>' if preface else ""
+    return _document(title, policy, head, inside, f'<script type="module">{script}</script>', before=before)
+
+
+def static_page(title: str, content: Preface) -> str:
+    """Return a page of HTML and its style sheet alone; its policy forbids scripts and network access."""
+    policy = f"default-src 'none'; style-src {_hashes([content.style])}"
+    head = f"<style>{content.style}</style>"
+    return _document(title, policy, head, "", "", before=content.html, root="")
 
 
 def live_page(title: str) -> str:
     """Return the page for a live server, which provides the script, the style sheet and the data."""
     policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data: blob:; connect-src 'self'"
     head = '<link rel="stylesheet" href="viewer.css">'
-    return _document(title, policy, head, "", '<script type="module" src="viewer.js"></script>', live=True)
+    root = '<div id="clearhead" data-live=""></div>'
+    return _document(title, policy, head, "", '<script type="module" src="viewer.js"></script>', root=root)
 
 
-def _document(title: str, policy: str, head: str, data: str, script: str, live: bool = False) -> str:
-    root = '<div id="clearhead" data-live=""></div>' if live else '<div id="clearhead"></div>'
+def _document(
+    title: str,
+    policy: str,
+    head: str,
+    data: str,
+    script: str,
+    *,
+    before: str = "",
+    root: str = '<div id="clearhead"></div>',
+) -> str:
+    parts = (part for part in (head, before, root, data, script) if part)
     return "\n".join(
         (
             "<!doctype html>",
@@ -40,10 +73,7 @@ def _document(title: str, policy: str, head: str, data: str, script: str, live: 
             f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">',
             '<meta name="viewport" content="width=device-width">',
             f"<title>{html.escape(title or 'clearhead')}</title>",
-            head,
-            root,
-            data,
-            script,
+            *parts,
             "</html>\n",
         )
     )
@@ -59,5 +89,6 @@ def asset(name: str) -> str:
         raise ValueError(f"the viewer's {name} is missing here: run `make web` in a source checkout") from None
 
 
-def _hash(content: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+def _hashes(contents: Sequence[str]) -> str:
+    digests = (base64.b64encode(hashlib.sha256(content.encode()).digest()).decode() for content in contents)
+    return " ".join(f"'sha256-{digest}'" for digest in digests)

@@ -1,4 +1,4 @@
-function Ms(t) {
+function ks(t) {
   const e = JSON.parse(t);
   if (e.version !== 1) throw new Error(`scene version ${String(e.version)} is not supported: this page reads version 1`);
   for (const n of e.sequences)
@@ -7,7 +7,7 @@ function Ms(t) {
         throw new Error(`${s.name} refers to an axis that does not exist`);
   return e;
 }
-const ks = 2 ** 24 - 1;
+const $s = 2 ** 24 - 1;
 function Sn(t) {
   const e = atob(t), n = new Uint8Array(e.length);
   for (let s = 0; s < e.length; s++) n[s] = e.charCodeAt(s);
@@ -17,15 +17,15 @@ async function En(t) {
   const e = new Response(t).body;
   return new Uint8Array(await new Response(e.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer());
 }
-function $s(t) {
+function Ss(t) {
   const e = t.length / 3;
   if (!Number.isInteger(e)) throw new Error(`${t.length} bytes cannot be split into three planes`);
   const n = new Float32Array(e);
-  for (let s = 0; s < e; s++) n[s] = (t[s] * 65536 + t[e + s] * 256 + t[2 * e + s]) / ks;
+  for (let s = 0; s < e; s++) n[s] = (t[s] * 65536 + t[e + s] * 256 + t[2 * e + s]) / $s;
   return n;
 }
-async function Ss(t) {
-  return $s(await En(Sn(t)));
+async function Es(t) {
+  return Ss(await En(Sn(t)));
 }
 async function Ke(t) {
   const e = await En(Sn(t));
@@ -35,7 +35,7 @@ function X(t, e = 4) {
   return Number.isFinite(t) ? t.toFixed(e).replace("-", "−") : t === -1 / 0 ? "−∞" : String(t);
 }
 const st = 256;
-class Es {
+class As {
   constructor(e) {
     this.scene = e;
   }
@@ -45,7 +45,7 @@ class Es {
   vectorsCache = /* @__PURE__ */ new Map();
   async weights(e) {
     const { T: n, S: s, map: i } = this.shape(e);
-    return (await this.cached(this.weightsCache, e, () => Ss(i.weights ?? ""))).subarray(e.head * n * s, (e.head + 1) * n * s);
+    return (await this.cached(this.weightsCache, e, () => Es(i.weights ?? ""))).subarray(e.head * n * s, (e.head + 1) * n * s);
   }
   async norms(e) {
     const { S: n, map: s } = this.shape(e), { norms: i } = s;
@@ -81,7 +81,7 @@ function An(t, e, n, s, i) {
     c[f] = m;
     for (let d = 0; d < o; d++) u[d] += i[f] * n[f * o + d];
   }
-  const l = As(c, s, i);
+  const l = qs(c, s, i);
   return {
     query: t,
     scores: c,
@@ -92,13 +92,13 @@ function An(t, e, n, s, i) {
     output: Float32Array.from(u)
   };
 }
-function As(t, e, n) {
+function qs(t, e, n) {
   let s = -1 / 0;
   return n.forEach((i, r) => {
     i > 0 && (s = Math.max(s, t[r] * e));
   }), Array.from(n, (i, r) => i > 0 || t[r] * e - s < -15);
 }
-class qs {
+class Ns {
   constructor(e, n, s = 64) {
     this.scene = e, this.base = n, this.maxCached = s;
   }
@@ -146,7 +146,7 @@ class qs {
   }
 }
 const ve = ["lines", "matrix", "model", "steps"];
-class Ns {
+class Cs {
   constructor(e, n = {}) {
     this.scene = e, this.now = this.clamped({
       sequence: 0,
@@ -191,18 +191,18 @@ class Ns {
 function oe(t, e) {
   return Math.max(0, Math.min(e - 1, t));
 }
-function Cs(t) {
+function Ts(t) {
   const e = [t.view, t.sequence, t.map, t.head], n = [
     t.mergeSubwords && "words",
     t.hideSpecial && "nospecial",
     t.valueWeighted && "weighted"
-  ].filter(Boolean), s = t.query === null ? [] : [`at${t.query}`];
-  return "#" + [...e, ...n, ...s].join(".");
+  ].filter(Boolean), s = t.query === null ? [] : [`at${t.query}`], { compared: i } = t, r = i === null ? [] : [`vs${i.sequence}-${i.map}-${i.head}`];
+  return "#" + [...e, ...n, ...s, ...r].join(".");
 }
-function Ts(t) {
+function qn(t) {
   const [e, n, s, i, ...r] = t.replace(/^#/, "").split(".");
   if (!ve.includes(e)) return {};
-  const a = r.find((o) => /^at\d+$/.test(o));
+  const a = r.find((c) => /^at\d+$/.test(c)), o = r.map((c) => /^vs(\d+)-(\d+)-(\d+)$/.exec(c)).find((c) => c !== null);
   return {
     view: e,
     sequence: Number(n) || 0,
@@ -211,7 +211,8 @@ function Ts(t) {
     mergeSubwords: r.includes("words"),
     hideSpecial: r.includes("nospecial"),
     valueWeighted: r.includes("weighted"),
-    query: a ? Number(a.slice(2)) : null
+    query: a ? Number(a.slice(2)) : null,
+    compared: o ? { sequence: Number(o[1]), map: Number(o[2]), head: Number(o[3]) } : null
   };
 }
 function g(t, e = {}, ...n) {
@@ -229,13 +230,13 @@ function dt(t, e, n, s) {
   const i = g("button", { class: "toggle", text: t, title: n });
   return i.type = "button", i.setAttribute("aria-pressed", String(e)), i.addEventListener("click", () => s(i.getAttribute("aria-pressed") !== "true")), i;
 }
-function qn(t, e, n) {
+function Nn(t, e, n) {
   const s = Math.min(window.devicePixelRatio || 1, 2);
   t.width = Math.max(1, Math.round(e * s)), t.height = Math.max(1, Math.round(n * s)), t.style.width = `${e}px`, t.style.height = `${n}px`;
   const i = t.getContext("2d");
   return i.setTransform(s, 0, 0, s, 0, 0), i;
 }
-function Nn(t) {
+function Cn(t) {
   let e = !1;
   return () => {
     e || (e = !0, requestAnimationFrame(() => {
@@ -243,14 +244,14 @@ function Nn(t) {
     }));
   };
 }
-let Cn = null;
+let Tn = null;
 function zs(t) {
-  Cn = t;
+  Tn = t;
 }
 function $t(t) {
-  return getComputedStyle(Cn ?? document.documentElement).getPropertyValue(t).trim();
+  return getComputedStyle(Tn ?? document.documentElement).getPropertyValue(t).trim();
 }
-function Tn(t) {
+function zn(t) {
   for (var e = t.length / 6 | 0, n = new Array(e), s = 0; s < e; ) n[s] = "#" + t.slice(s * 6, ++s * 6);
   return n;
 }
@@ -436,7 +437,7 @@ function Xs() {
   return this.rgb().formatHex8();
 }
 function Hs() {
-  return zn(this).formatHsl();
+  return Ln(this).formatHsl();
 }
 function We() {
   return this.rgb().formatRgb();
@@ -505,7 +506,7 @@ function ct(t) {
 function Ze(t, e, n, s) {
   return s <= 0 ? t = e = n = NaN : n <= 0 || n >= 1 ? t = e = NaN : e <= 0 && (t = NaN), new F(t, e, n, s);
 }
-function zn(t) {
+function Ln(t) {
   if (t instanceof F) return new F(t.h, t.s, t.l, t.opacity);
   if (t instanceof rt || (t = Nt(t)), !t) return new F();
   if (t instanceof F) return t;
@@ -514,7 +515,7 @@ function zn(t) {
   return o ? (e === r ? a = (n - s) / o + (n < s) * 6 : n === r ? a = (s - e) / o + 2 : a = (e - n) / o + 4, o /= c < 0.5 ? r + i : 2 - r - i, a *= 60) : o = c > 0 && c < 1 ? 0 : a, new F(a, o, c, t.opacity);
 }
 function Vs(t, e, n, s) {
-  return arguments.length === 1 ? zn(t) : new F(t, e, n, s ?? 1);
+  return arguments.length === 1 ? Ln(t) : new F(t, e, n, s ?? 1);
 }
 function F(t, e, n, s) {
   this.h = +t, this.s = +e, this.l = +n, this.opacity = +s;
@@ -555,16 +556,16 @@ function Ft(t) {
 function ce(t, e, n) {
   return (t < 60 ? e + (n - e) * t / 60 : t < 180 ? n : t < 240 ? e + (n - e) * (240 - t) / 60 : e) * 255;
 }
-const Ln = Math.PI / 180, In = 180 / Math.PI, Qt = 18, Rn = 0.96422, Pn = 1, Dn = 0.82521, Fn = 4 / 29, gt = 6 / 29, On = 3 * gt * gt, Ks = gt * gt * gt;
-function Xn(t) {
+const In = Math.PI / 180, Rn = 180 / Math.PI, Qt = 18, Pn = 0.96422, Dn = 1, Fn = 0.82521, On = 4 / 29, gt = 6 / 29, Xn = 3 * gt * gt, Ks = gt * gt * gt;
+function Hn(t) {
   if (t instanceof Y) return new Y(t.l, t.a, t.b, t.opacity);
-  if (t instanceof j) return Hn(t);
+  if (t instanceof j) return Bn(t);
   t instanceof T || (t = Ne(t));
-  var e = fe(t.r), n = fe(t.g), s = fe(t.b), i = le((0.2225045 * e + 0.7168786 * n + 0.0606169 * s) / Pn), r, a;
-  return e === n && n === s ? r = a = i : (r = le((0.4360747 * e + 0.3850649 * n + 0.1430804 * s) / Rn), a = le((0.0139322 * e + 0.0971045 * n + 0.7141733 * s) / Dn)), new Y(116 * i - 16, 500 * (r - i), 200 * (i - a), t.opacity);
+  var e = fe(t.r), n = fe(t.g), s = fe(t.b), i = le((0.2225045 * e + 0.7168786 * n + 0.0606169 * s) / Dn), r, a;
+  return e === n && n === s ? r = a = i : (r = le((0.4360747 * e + 0.3850649 * n + 0.1430804 * s) / Pn), a = le((0.0139322 * e + 0.0971045 * n + 0.7141733 * s) / Fn)), new Y(116 * i - 16, 500 * (r - i), 200 * (i - a), t.opacity);
 }
 function Ys(t, e, n, s) {
-  return arguments.length === 1 ? Xn(t) : new Y(t, e, n, s ?? 1);
+  return arguments.length === 1 ? Hn(t) : new Y(t, e, n, s ?? 1);
 }
 function Y(t, e, n, s) {
   this.l = +t, this.a = +e, this.b = +n, this.opacity = +s;
@@ -578,7 +579,7 @@ _t(Y, Ys, zt(rt, {
   },
   rgb() {
     var t = (this.l + 16) / 116, e = isNaN(this.a) ? t : t + this.a / 500, n = isNaN(this.b) ? t : t - this.b / 200;
-    return e = Rn * ue(e), t = Pn * ue(t), n = Dn * ue(n), new T(
+    return e = Pn * ue(e), t = Dn * ue(t), n = Fn * ue(n), new T(
       he(3.1338561 * e - 1.6168667 * t - 0.4906146 * n),
       he(-0.9787684 * e + 1.9161415 * t + 0.033454 * n),
       he(0.0719453 * e - 0.2289914 * t + 1.4052427 * n),
@@ -587,10 +588,10 @@ _t(Y, Ys, zt(rt, {
   }
 }));
 function le(t) {
-  return t > Ks ? Math.pow(t, 1 / 3) : t / On + Fn;
+  return t > Ks ? Math.pow(t, 1 / 3) : t / Xn + On;
 }
 function ue(t) {
-  return t > gt ? t * t * t : On * (t - Fn);
+  return t > gt ? t * t * t : Xn * (t - On);
 }
 function he(t) {
   return 255 * (t <= 31308e-7 ? 12.92 * t : 1.055 * Math.pow(t, 1 / 2.4) - 0.055);
@@ -600,8 +601,8 @@ function fe(t) {
 }
 function Us(t) {
   if (t instanceof j) return new j(t.h, t.c, t.l, t.opacity);
-  if (t instanceof Y || (t = Xn(t)), t.a === 0 && t.b === 0) return new j(NaN, 0 < t.l && t.l < 100 ? 0 : NaN, t.l, t.opacity);
-  var e = Math.atan2(t.b, t.a) * In;
+  if (t instanceof Y || (t = Hn(t)), t.a === 0 && t.b === 0) return new j(NaN, 0 < t.l && t.l < 100 ? 0 : NaN, t.l, t.opacity);
+  var e = Math.atan2(t.b, t.a) * Rn;
   return new j(e < 0 ? e + 360 : e, Math.sqrt(t.a * t.a + t.b * t.b), t.l, t.opacity);
 }
 function Ws(t, e, n, s) {
@@ -610,9 +611,9 @@ function Ws(t, e, n, s) {
 function j(t, e, n, s) {
   this.h = +t, this.c = +e, this.l = +n, this.opacity = +s;
 }
-function Hn(t) {
+function Bn(t) {
   if (isNaN(t.h)) return new Y(t.l, 0, 0, t.opacity);
-  var e = t.h * Ln;
+  var e = t.h * In;
   return new Y(t.l, Math.cos(e) * t.c, Math.sin(e) * t.c, t.opacity);
 }
 _t(j, Ws, zt(rt, {
@@ -623,14 +624,14 @@ _t(j, Ws, zt(rt, {
     return new j(this.h, this.c, this.l - Qt * (t ?? 1), this.opacity);
   },
   rgb() {
-    return Hn(this).rgb();
+    return Bn(this).rgb();
   }
 }));
-var Bn = -0.14861, Ce = 1.78277, Te = -0.29227, ne = -0.90649, Ct = 1.97294, tn = Ct * ne, en = Ct * Ce, nn = Ce * Te - ne * Bn;
+var Vn = -0.14861, Ce = 1.78277, Te = -0.29227, ne = -0.90649, Ct = 1.97294, tn = Ct * ne, en = Ct * Ce, nn = Ce * Te - ne * Vn;
 function Gs(t) {
   if (t instanceof ut) return new ut(t.h, t.s, t.l, t.opacity);
   t instanceof T || (t = Ne(t));
-  var e = t.r / 255, n = t.g / 255, s = t.b / 255, i = (nn * s + tn * e - en * n) / (nn + tn - en), r = s - i, a = (Ct * (n - i) - Te * r) / ne, o = Math.sqrt(a * a + r * r) / (Ct * i * (1 - i)), c = o ? Math.atan2(a, r) * In - 120 : NaN;
+  var e = t.r / 255, n = t.g / 255, s = t.b / 255, i = (nn * s + tn * e - en * n) / (nn + tn - en), r = s - i, a = (Ct * (n - i) - Te * r) / ne, o = Math.sqrt(a * a + r * r) / (Ct * i * (1 - i)), c = o ? Math.atan2(a, r) * Rn - 120 : NaN;
   return new ut(c < 0 ? c + 360 : c, o, i, t.opacity);
 }
 function xe(t, e, n, s) {
@@ -647,9 +648,9 @@ _t(ut, xe, zt(rt, {
     return t = t == null ? ht : Math.pow(ht, t), new ut(this.h, this.s, this.l * t, this.opacity);
   },
   rgb() {
-    var t = isNaN(this.h) ? 0 : (this.h + 120) * Ln, e = +this.l, n = isNaN(this.s) ? 0 : this.s * e * (1 - e), s = Math.cos(t), i = Math.sin(t);
+    var t = isNaN(this.h) ? 0 : (this.h + 120) * In, e = +this.l, n = isNaN(this.s) ? 0 : this.s * e * (1 - e), s = Math.cos(t), i = Math.sin(t);
     return new T(
-      255 * (e + n * (Bn * s + Ce * i)),
+      255 * (e + n * (Vn * s + Ce * i)),
       255 * (e + n * (Te * s + ne * i)),
       255 * (e + n * (Ct * s)),
       this.opacity
@@ -668,7 +669,7 @@ function Js(t) {
   };
 }
 var ze = (t) => () => t;
-function Vn(t, e) {
+function Kn(t, e) {
   return function(n) {
     return t + n * e;
   };
@@ -680,7 +681,7 @@ function Zs(t, e, n) {
 }
 function js(t, e) {
   var n = e - t;
-  return n ? Vn(t, n > 180 || n < -180 ? n - 360 * Math.round(n / 360) : n) : ze(isNaN(t) ? e : t);
+  return n ? Kn(t, n > 180 || n < -180 ? n - 360 * Math.round(n / 360) : n) : ze(isNaN(t) ? e : t);
 }
 function ti(t) {
   return (t = +t) == 1 ? wt : function(e, n) {
@@ -689,7 +690,7 @@ function ti(t) {
 }
 function wt(t, e) {
   var n = e - t;
-  return n ? Vn(t, n) : ze(isNaN(t) ? e : t);
+  return n ? Kn(t, n) : ze(isNaN(t) ? e : t);
 }
 var sn = (function t(e) {
   var n = ti(e);
@@ -745,7 +746,7 @@ var rn = 180 / Math.PI, _e = {
   scaleX: 1,
   scaleY: 1
 };
-function Kn(t, e, n, s, i, r) {
+function Yn(t, e, n, s, i, r) {
   var a, o, c;
   return (a = Math.sqrt(t * t + e * e)) && (t /= a, e /= a), (c = t * n + e * s) && (n -= t * c, s -= e * c), (o = Math.sqrt(n * n + s * s)) && (n /= o, s /= o, c /= o), t * s < e * n && (t = -t, e = -e, c = -c, a = -a), {
     translateX: i,
@@ -759,12 +760,12 @@ function Kn(t, e, n, s, i, r) {
 var Ot;
 function ai(t) {
   const e = new (typeof DOMMatrix == "function" ? DOMMatrix : WebKitCSSMatrix)(t + "");
-  return e.isIdentity ? _e : Kn(e.a, e.b, e.c, e.d, e.e, e.f);
+  return e.isIdentity ? _e : Yn(e.a, e.b, e.c, e.d, e.e, e.f);
 }
 function oi(t) {
-  return t == null || (Ot || (Ot = document.createElementNS("http://www.w3.org/2000/svg", "g")), Ot.setAttribute("transform", t), !(t = Ot.transform.baseVal.consolidate())) ? _e : (t = t.matrix, Kn(t.a, t.b, t.c, t.d, t.e, t.f));
+  return t == null || (Ot || (Ot = document.createElementNS("http://www.w3.org/2000/svg", "g")), Ot.setAttribute("transform", t), !(t = Ot.transform.baseVal.consolidate())) ? _e : (t = t.matrix, Yn(t.a, t.b, t.c, t.d, t.e, t.f));
 }
-function Yn(t, e, n, s) {
+function Un(t, e, n, s) {
   function i(u) {
     return u.length ? u.pop() + " " : "";
   }
@@ -794,7 +795,7 @@ function Yn(t, e, n, s) {
     };
   };
 }
-var ci = Yn(ai, "px, ", "px)", "deg)"), li = Yn(oi, ", ", ")", ")"), ui = 1e-12;
+var ci = Un(ai, "px, ", "px)", "deg)"), li = Un(oi, ", ", ")", ")"), ui = 1e-12;
 function an(t) {
   return ((t = Math.exp(t)) + 1 / t) / 2;
 }
@@ -833,7 +834,7 @@ var di = (function t(e, n, s) {
     return t(a, o, c);
   }, i;
 })(Math.SQRT2, 2, 4);
-function Un(t) {
+function Wn(t) {
   return (function e(n) {
     n = +n;
     function s(i, r) {
@@ -845,9 +846,9 @@ function Un(t) {
     return s.gamma = e, s;
   })(1);
 }
-Un(js);
-Un(wt);
-const Wn = (t) => ni(t[t.length - 1]);
+Wn(js);
+Wn(wt);
+const Gn = (t) => ni(t[t.length - 1]);
 var mi = new Array(3).concat(
   "998ec3f7f7f7f1a340",
   "5e3c99b2abd2fdb863e66101",
@@ -858,8 +859,8 @@ var mi = new Array(3).concat(
   "5427888073acb2abd2d8daebf7f7f7fee0b6fdb863e08214b35806",
   "2d004b5427888073acb2abd2d8daebfee0b6fdb863e08214b358067f3b08",
   "2d004b5427888073acb2abd2d8daebf7f7f7fee0b6fdb863e08214b358067f3b08"
-).map(Tn);
-const pi = Wn(mi);
+).map(zn);
+const pi = Gn(mi);
 var gi = new Array(3).concat(
   "deebf79ecae13182bd",
   "eff3ffbdd7e76baed62171b5",
@@ -868,16 +869,16 @@ var gi = new Array(3).concat(
   "eff3ffc6dbef9ecae16baed64292c62171b5084594",
   "f7fbffdeebf7c6dbef9ecae16baed64292c62171b5084594",
   "f7fbffdeebf7c6dbef9ecae16baed64292c62171b508519c08306b"
-).map(Tn);
-const wi = Wn(gi);
+).map(zn);
+const wi = Gn(gi);
 function yi(t) {
   return t = Math.max(0, Math.min(1, t)), "rgb(" + Math.max(0, Math.min(255, Math.round(-4.54 - t * (35.34 - t * (2381.73 - t * (6402.7 - t * (7024.72 - t * 2710.57))))))) + ", " + Math.max(0, Math.min(255, Math.round(32.49 + t * (170.73 + t * (52.82 - t * (131.46 - t * (176.58 - t * 67.37))))))) + ", " + Math.max(0, Math.min(255, Math.round(81.24 + t * (442.36 - t * (2482.43 - t * (6167.24 - t * (6614.94 - t * 2475.67))))))) + ")";
 }
-function Gn() {
+function Qn() {
   return matchMedia("(prefers-color-scheme: dark)").matches;
 }
 const on = /* @__PURE__ */ new Map();
-function Qn(t, e = !1) {
+function Jn(t, e = !1) {
   const n = `${t} ${e}`;
   let s = on.get(n);
   if (!s) {
@@ -900,14 +901,14 @@ function xi(t, e) {
   return e > 0 ? Math.round(255 * Math.sqrt(Math.max(0, Math.min(1, t / e)))) : 0;
 }
 function Le(t, e, n, s, i = !1) {
-  const r = new ImageData(n, e), a = Qn(Gn(), i);
+  const r = new ImageData(n, e), a = Jn(Qn(), i);
   for (let o = 0; o < e * n; o++) {
-    const c = i ? Jn(t[o], s) : xi(t[o], s);
+    const c = i ? Zn(t[o], s) : xi(t[o], s);
     r.data.set(a.subarray(4 * c, 4 * c + 4), 4 * o);
   }
   return r;
 }
-function Jn(t, e) {
+function Zn(t, e) {
   return Math.round(127.5 + 127.5 * Math.max(-1, Math.min(1, t / (e || 1))));
 }
 const mt = { query: "#d55e00", key: "#0072b2" };
@@ -1050,7 +1051,7 @@ class $i {
   // token with the selected style
   shadedRange = [0, 0];
   // key tokens with a shade
-  redraw = Nn(() => this.draw());
+  redraw = Cn(() => this.draw());
   /** Draw; call it when the element has its size. */
   show() {
     this.updateMarks(), this.draw();
@@ -1077,7 +1078,7 @@ class $i {
     const { active: e, grid: n } = this;
     for (const s of /* @__PURE__ */ new Set([this.markedActive, this.markedSelected, e, this.selected]))
       s === null || !this.from[s] || (this.from[s].classList.toggle("active", s === e), this.from[s].setAttribute("aria-selected", String(s === this.selected)));
-    this.markedActive = e, this.markedSelected = this.selected, this.shadeKeys(), e !== null && this.options.setStatus(Zn(n, e));
+    this.markedActive = e, this.markedSelected = this.selected, this.shadeKeys(), e !== null && this.options.setStatus(jn(n, e));
   }
   /** Shade the visible key tokens only, so that long texts follow the pointer without delay. */
   shadeKeys() {
@@ -1094,7 +1095,7 @@ class $i {
       }
   }
   draw() {
-    const { grid: e, element: n, active: s } = this, i = n.scrollTop, r = Math.min(n.clientHeight || 600, Math.max(e.rows.names.length, e.columns.names.length) * Q), a = qn(this.canvas, V, r);
+    const { grid: e, element: n, active: s } = this, i = n.scrollTop, r = Math.min(n.clientHeight || 600, Math.max(e.rows.names.length, e.columns.names.length) * Q), a = Nn(this.canvas, V, r);
     a.clearRect(0, 0, V, r);
     const o = e.columns.names.length, c = (s === null ? ln : ki) * e.peak, u = s ?? 0, l = s === null ? e.rows.names.length : s + 1, f = $t("--line");
     for (let m = u; m < l; m++) {
@@ -1133,7 +1134,7 @@ class $i {
 `;
   }
 }
-function Zn(t, e, n = 4) {
+function jn(t, e, n = 4) {
   const s = t.columns.names.length, r = Array.from({ length: s }, (a, o) => o).sort((a, o) => t.values[e * s + o] - t.values[e * s + a]).slice(0, n).map((a) => `${R(t.columns.names[a])} ${X(t.values[e * s + a], 6)}`);
   return `${R(t.rows.names[e])} → ${r.join(", ")}`;
 }
@@ -1166,7 +1167,7 @@ function Ei(t) {
     return this.ownerDocument.createElementNS(t.space, t.local);
   };
 }
-function jn(t) {
+function ts(t) {
   var e = se(t);
   return (e.local ? Ei : Si)(e);
 }
@@ -1190,7 +1191,7 @@ function Ni(t) {
 function Ci() {
   return [];
 }
-function ts(t) {
+function es(t) {
   return t == null ? Ci : function() {
     return this.querySelectorAll(t);
   };
@@ -1201,18 +1202,18 @@ function Ti(t) {
   };
 }
 function zi(t) {
-  typeof t == "function" ? t = Ti(t) : t = ts(t);
+  typeof t == "function" ? t = Ti(t) : t = es(t);
   for (var e = this._groups, n = e.length, s = [], i = [], r = 0; r < n; ++r)
     for (var a = e[r], o = a.length, c, u = 0; u < o; ++u)
       (c = a[u]) && (s.push(t.call(c, c.__data__, u, a)), i.push(c));
   return new I(s, i);
 }
-function es(t) {
+function ns(t) {
   return function() {
     return this.matches(t);
   };
 }
-function ns(t) {
+function ss(t) {
   return function(e) {
     return e.matches(t);
   };
@@ -1227,7 +1228,7 @@ function Ri() {
   return this.firstElementChild;
 }
 function Pi(t) {
-  return this.select(t == null ? Ri : Ii(typeof t == "function" ? t : ns(t)));
+  return this.select(t == null ? Ri : Ii(typeof t == "function" ? t : ss(t)));
 }
 var Di = Array.prototype.filter;
 function Fi() {
@@ -1239,20 +1240,20 @@ function Oi(t) {
   };
 }
 function Xi(t) {
-  return this.selectAll(t == null ? Fi : Oi(typeof t == "function" ? t : ns(t)));
+  return this.selectAll(t == null ? Fi : Oi(typeof t == "function" ? t : ss(t)));
 }
 function Hi(t) {
-  typeof t != "function" && (t = es(t));
+  typeof t != "function" && (t = ns(t));
   for (var e = this._groups, n = e.length, s = new Array(n), i = 0; i < n; ++i)
     for (var r = e[i], a = r.length, o = s[i] = [], c, u = 0; u < a; ++u)
       (c = r[u]) && t.call(c, c.__data__, u, r) && o.push(c);
   return new I(s, this._parents);
 }
-function ss(t) {
+function is(t) {
   return new Array(t.length);
 }
 function Bi() {
-  return new I(this._enter || this._groups.map(ss), this._parents);
+  return new I(this._enter || this._groups.map(is), this._parents);
 }
 function Jt(t, e) {
   this.ownerDocument = t.ownerDocument, this.namespaceURI = t.namespaceURI, this._next = null, this._parent = t, this.__data__ = e;
@@ -1314,7 +1315,7 @@ function Gi(t) {
   return typeof t == "object" && "length" in t ? t : Array.from(t);
 }
 function Qi() {
-  return new I(this._exit || this._groups.map(ss), this._parents);
+  return new I(this._exit || this._groups.map(is), this._parents);
 }
 function Ji(t, e, n) {
   var s = this.enter(), i = this, r = this.exit();
@@ -1418,7 +1419,7 @@ function mr(t, e) {
   }
   return this.each((e == null ? n.local ? lr : cr : typeof e == "function" ? n.local ? dr : fr : n.local ? hr : ur)(n, e));
 }
-function is(t) {
+function rs(t) {
   return t.ownerDocument && t.ownerDocument.defaultView || t.document && t || t.defaultView;
 }
 function pr(t) {
@@ -1441,7 +1442,7 @@ function yr(t, e, n) {
   return arguments.length > 1 ? this.each((e == null ? pr : typeof e == "function" ? wr : gr)(t, e, n ?? "")) : vt(this.node(), t);
 }
 function vt(t, e) {
-  return t.style.getPropertyValue(e) || is(t).getComputedStyle(t, null).getPropertyValue(e);
+  return t.style.getPropertyValue(e) || rs(t).getComputedStyle(t, null).getPropertyValue(e);
 }
 function vr(t) {
   return function() {
@@ -1462,16 +1463,16 @@ function br(t, e) {
 function _r(t, e) {
   return arguments.length > 1 ? this.each((e == null ? vr : typeof e == "function" ? br : xr)(t, e)) : this.node()[t];
 }
-function rs(t) {
+function as(t) {
   return t.trim().split(/^|\s+/);
 }
 function Re(t) {
-  return t.classList || new as(t);
+  return t.classList || new os(t);
 }
-function as(t) {
-  this._node = t, this._names = rs(t.getAttribute("class") || "");
+function os(t) {
+  this._node = t, this._names = as(t.getAttribute("class") || "");
 }
-as.prototype = {
+os.prototype = {
   add: function(t) {
     var e = this._names.indexOf(t);
     e < 0 && (this._names.push(t), this._node.setAttribute("class", this._names.join(" ")));
@@ -1484,29 +1485,29 @@ as.prototype = {
     return this._names.indexOf(t) >= 0;
   }
 };
-function os(t, e) {
+function cs(t, e) {
   for (var n = Re(t), s = -1, i = e.length; ++s < i; ) n.add(e[s]);
 }
-function cs(t, e) {
+function ls(t, e) {
   for (var n = Re(t), s = -1, i = e.length; ++s < i; ) n.remove(e[s]);
 }
 function Mr(t) {
   return function() {
-    os(this, t);
+    cs(this, t);
   };
 }
 function kr(t) {
   return function() {
-    cs(this, t);
+    ls(this, t);
   };
 }
 function $r(t, e) {
   return function() {
-    (e.apply(this, arguments) ? os : cs)(this, t);
+    (e.apply(this, arguments) ? cs : ls)(this, t);
   };
 }
 function Sr(t, e) {
-  var n = rs(t + "");
+  var n = as(t + "");
   if (arguments.length < 2) {
     for (var s = Re(this.node()), i = -1, r = n.length; ++i < r; ) if (!s.contains(n[i])) return !1;
     return !0;
@@ -1560,7 +1561,7 @@ function Dr() {
   return this.each(Pr);
 }
 function Fr(t) {
-  var e = typeof t == "function" ? t : jn(t);
+  var e = typeof t == "function" ? t : ts(t);
   return this.select(function() {
     return this.appendChild(e.apply(this, arguments));
   });
@@ -1569,7 +1570,7 @@ function Or() {
   return null;
 }
 function Xr(t, e) {
-  var n = typeof t == "function" ? t : jn(t), s = e == null ? Or : typeof e == "function" ? e : Ie(e);
+  var n = typeof t == "function" ? t : ts(t), s = e == null ? Or : typeof e == "function" ? e : Ie(e);
   return this.select(function() {
     return this.insertBefore(n.apply(this, arguments), s.apply(this, arguments) || null);
   });
@@ -1644,18 +1645,18 @@ function Zr(t, e, n) {
   for (o = e ? Jr : Qr, i = 0; i < r; ++i) this.each(o(s[i], e, n));
   return this;
 }
-function ls(t, e, n) {
-  var s = is(t), i = s.CustomEvent;
+function us(t, e, n) {
+  var s = rs(t), i = s.CustomEvent;
   typeof i == "function" ? i = new i(e, n) : (i = s.document.createEvent("Event"), n ? (i.initEvent(e, n.bubbles, n.cancelable), i.detail = n.detail) : i.initEvent(e, !1, !1)), t.dispatchEvent(i);
 }
 function jr(t, e) {
   return function() {
-    return ls(this, t, e);
+    return us(this, t, e);
   };
 }
 function ta(t, e) {
   return function() {
-    return ls(this, t, e.apply(this, arguments));
+    return us(this, t, e.apply(this, arguments));
   };
 }
 function ea(t, e) {
@@ -1666,12 +1667,12 @@ function* na() {
     for (var s = t[e], i = 0, r = s.length, a; i < r; ++i)
       (a = s[i]) && (yield a);
 }
-var us = [null];
+var hs = [null];
 function I(t, e) {
   this._groups = t, this._parents = e;
 }
 function Lt() {
-  return new I([[document.documentElement]], us);
+  return new I([[document.documentElement]], hs);
 }
 function sa() {
   return this;
@@ -1715,7 +1716,7 @@ I.prototype = Lt.prototype = {
   [Symbol.iterator]: na
 };
 function O(t) {
-  return typeof t == "string" ? new I([[document.querySelector(t)]], [document.documentElement]) : new I([[t]], us);
+  return typeof t == "string" ? new I([[document.querySelector(t)]], [document.documentElement]) : new I([[t]], hs);
 }
 function ia(t) {
   let e;
@@ -1811,11 +1812,11 @@ function la(t, e) {
     s.on("click.drag", null);
   }, 0)), "onselectstart" in n ? s.on("selectstart.drag", null) : (n.style.MozUserSelect = n.__noselect, delete n.__noselect);
 }
-var xt = 0, St = 0, Mt = 0, hs = 1e3, Zt, Et, jt = 0, ft = 0, ie = 0, Tt = typeof performance == "object" && performance.now ? performance : Date, fs = typeof window == "object" && window.requestAnimationFrame ? window.requestAnimationFrame.bind(window) : function(t) {
+var xt = 0, St = 0, Mt = 0, fs = 1e3, Zt, Et, jt = 0, ft = 0, ie = 0, Tt = typeof performance == "object" && performance.now ? performance : Date, ds = typeof window == "object" && window.requestAnimationFrame ? window.requestAnimationFrame.bind(window) : function(t) {
   setTimeout(t, 17);
 };
 function De() {
-  return ft || (fs(ua), ft = Tt.now() + ie);
+  return ft || (ds(ua), ft = Tt.now() + ie);
 }
 function ua() {
   ft = 0;
@@ -1823,7 +1824,7 @@ function ua() {
 function te() {
   this._call = this._time = this._next = null;
 }
-te.prototype = ds.prototype = {
+te.prototype = ms.prototype = {
   constructor: te,
   restart: function(t, e, n) {
     if (typeof t != "function") throw new TypeError("callback is not a function");
@@ -1833,7 +1834,7 @@ te.prototype = ds.prototype = {
     this._call && (this._call = null, this._time = 1 / 0, Ee());
   }
 };
-function ds(t, e, n) {
+function ms(t, e, n) {
   var s = new te();
   return s.restart(t, e, n), s;
 }
@@ -1853,7 +1854,7 @@ function fn() {
 }
 function fa() {
   var t = Tt.now(), e = t - jt;
-  e > hs && (ie -= e, jt = t);
+  e > fs && (ie -= e, jt = t);
 }
 function da() {
   for (var t, e = Zt, n, s = 1 / 0; e; )
@@ -1864,7 +1865,7 @@ function Ee(t) {
   if (!xt) {
     St && (St = clearTimeout(St));
     var e = t - ft;
-    e > 24 ? (t < 1 / 0 && (St = setTimeout(fn, Math.ceil(t - Tt.now() - ie) + 1)), Mt && (Mt = clearInterval(Mt))) : (Mt || (jt = Tt.now(), Mt = setInterval(fa, hs)), xt = 1, fs(fn));
+    e > 24 ? (t < 1 / 0 && (St = setTimeout(fn, Math.ceil(t - Tt.now() - ie) + 1)), Mt && (Mt = clearInterval(Mt))) : (Mt || (jt = Tt.now(), Mt = setInterval(fa, fs)), xt = 1, ds(fn));
   }
 }
 function dn(t, e, n) {
@@ -1957,7 +1958,7 @@ var bt = 2 * Math.PI, Xe = 1, He = 0.3;
     return t(e, r);
   }, i;
 })(Xe, He);
-var pa = Pe("start", "end", "cancel", "interrupt"), ga = [], ms = 0, mn = 1, Ae = 2, Vt = 3, pn = 4, qe = 5, Kt = 6;
+var pa = Pe("start", "end", "cancel", "interrupt"), ga = [], ps = 0, mn = 1, Ae = 2, Vt = 3, pn = 4, qe = 5, Kt = 6;
 function re(t, e, n, s, i, r) {
   var a = t.__transition;
   if (!a) t.__transition = {};
@@ -1975,12 +1976,12 @@ function re(t, e, n, s, i, r) {
     duration: r.duration,
     ease: r.ease,
     timer: null,
-    state: ms
+    state: ps
   });
 }
 function Be(t, e) {
   var n = H(t, e);
-  if (n.state > ms) throw new Error("too late; already scheduled");
+  if (n.state > ps) throw new Error("too late; already scheduled");
   return n;
 }
 function U(t, e) {
@@ -1995,7 +1996,7 @@ function H(t, e) {
 }
 function wa(t, e, n) {
   var s = t.__transition, i;
-  s[e] = n, n.timer = ds(r, 0, n.time);
+  s[e] = n, n.timer = ms(r, 0, n.time);
   function r(u) {
     n.state = mn, n.timer.restart(a, n.delay, n.time), n.delay <= u && a(u - n.delay);
   }
@@ -2096,7 +2097,7 @@ function Ve(t, e, n) {
     return H(i, s).value[e];
   };
 }
-function ps(t, e) {
+function gs(t, e) {
   var n;
   return (typeof e == "number" ? it : e instanceof Nt ? sn : (n = Nt(e)) ? (e = n, sn) : ri)(t, e);
 }
@@ -2139,7 +2140,7 @@ function Ea(t, e, n) {
   };
 }
 function Aa(t, e) {
-  var n = se(t), s = n === "transform" ? li : ps;
+  var n = se(t), s = n === "transform" ? li : gs;
   return this.attrTween(t, typeof e == "function" ? (n.local ? Ea : Sa)(n, s, Ve(this, "attr." + t, e)) : e == null ? (n.local ? Ma : _a)(n) : (n.local ? $a : ka)(n, s, e));
 }
 function qa(t, e) {
@@ -2226,7 +2227,7 @@ function Ba(t) {
   return this.each(Ha(this._id, t));
 }
 function Va(t) {
-  typeof t != "function" && (t = es(t));
+  typeof t != "function" && (t = ns(t));
   for (var e = this._groups, n = e.length, s = new Array(n), i = 0; i < n; ++i)
     for (var r = e[i], a = r.length, o = s[i] = [], c, u = 0; u < a; ++u)
       (c = r[u]) && t.call(c, c.__data__, u, r) && o.push(c);
@@ -2278,7 +2279,7 @@ function Ja(t) {
 }
 function Za(t) {
   var e = this._name, n = this._id;
-  typeof t != "function" && (t = ts(t));
+  typeof t != "function" && (t = es(t));
   for (var s = this._groups, i = s.length, r = [], a = [], o = 0; o < i; ++o)
     for (var c = s[o], u = c.length, l, f = 0; f < u; ++f)
       if (l = c[f]) {
@@ -2299,7 +2300,7 @@ function eo(t, e) {
     return r === a ? null : r === n && a === s ? i : i = e(n = r, s = a);
   };
 }
-function gs(t) {
+function ws(t) {
   return function() {
     this.style.removeProperty(t);
   };
@@ -2321,13 +2322,13 @@ function so(t, e, n) {
 function io(t, e) {
   var n, s, i, r = "style." + e, a = "end." + r, o;
   return function() {
-    var c = U(this, t), u = c.on, l = c.value[r] == null ? o || (o = gs(e)) : void 0;
+    var c = U(this, t), u = c.on, l = c.value[r] == null ? o || (o = ws(e)) : void 0;
     (u !== n || i !== l) && (s = (n = u).copy()).on(a, i = l), c.on = s;
   };
 }
 function ro(t, e, n) {
-  var s = (t += "") == "transform" ? ci : ps;
-  return e == null ? this.styleTween(t, eo(t, s)).on("end.style." + t, gs(t)) : typeof e == "function" ? this.styleTween(t, so(t, s, Ve(this, "style." + t, e))).each(io(this._id, t)) : this.styleTween(t, no(t, s, e), n).on("end.style." + t, null);
+  var s = (t += "") == "transform" ? ci : gs;
+  return e == null ? this.styleTween(t, eo(t, s)).on("end.style." + t, ws(t)) : typeof e == "function" ? this.styleTween(t, so(t, s, Ve(this, "style." + t, e))).each(io(this._id, t)) : this.styleTween(t, no(t, s, e), n).on("end.style." + t, null);
 }
 function ao(t, e, n) {
   return function(s) {
@@ -2384,7 +2385,7 @@ function po(t) {
   return this.tween(e, mo(t));
 }
 function go() {
-  for (var t = this._name, e = this._id, n = ws(), s = this._groups, i = s.length, r = 0; r < i; ++r)
+  for (var t = this._name, e = this._id, n = ys(), s = this._groups, i = s.length, r = 0; r < i; ++r)
     for (var a = s[r], o = a.length, c, u = 0; u < o; ++u)
       if (c = a[u]) {
         var l = H(c, e);
@@ -2413,7 +2414,7 @@ var yo = 0;
 function et(t, e, n, s) {
   this._groups = t, this._parents = e, this._name = n, this._id = s;
 }
-function ws() {
+function ys() {
   return ++yo;
 }
 var J = Lt.prototype;
@@ -2464,7 +2465,7 @@ function xo(t, e) {
 }
 function bo(t) {
   var e, n;
-  t instanceof et ? (e = t._id, t = t._name) : (e = ws(), (n = vo).time = De(), t = t == null ? null : t + "");
+  t instanceof et ? (e = t._id, t = t._name) : (e = ys(), (n = vo).time = De(), t = t == null ? null : t + "");
   for (var s = this._groups, i = s.length, r = 0; r < i; ++r)
     for (var a = s[r], o = a.length, c, u = 0; u < o; ++u)
       (c = a[u]) && re(c, t, e, u, a, n || xo(c, e));
@@ -2560,7 +2561,7 @@ function Eo(t, e, n) {
 function Ao() {
   var t = Mo, e = ko, n = Eo, s = $o, i = So, r = [0, 1 / 0], a = [[-1 / 0, -1 / 0], [1 / 0, 1 / 0]], o = 250, c = di, u = Pe("start", "zoom", "end"), l, f, m, d = 500, w = 150, _ = 0, M = 10;
   function y(h) {
-    h.property("__zoom", gn).on("wheel.zoom", It, { passive: !1 }).on("mousedown.zoom", Rt).on("dblclick.zoom", Pt).filter(i).on("touchstart.zoom", xs).on("touchmove.zoom", bs).on("touchend.zoom touchcancel.zoom", _s).style("-webkit-tap-highlight-color", "rgba(0,0,0,0)");
+    h.property("__zoom", gn).on("wheel.zoom", It, { passive: !1 }).on("mousedown.zoom", Rt).on("dblclick.zoom", Pt).filter(i).on("touchstart.zoom", bs).on("touchmove.zoom", _s).on("touchend.zoom touchcancel.zoom", Ms).style("-webkit-tap-highlight-color", "rgba(0,0,0,0)");
   }
   y.transform = function(h, v, p, x) {
     var b = h.selection ? h.selection() : h;
@@ -2689,7 +2690,7 @@ function Ao() {
       kt(h), o > 0 ? O(this).transition().duration(o).call(E, S, x, h) : O(this).call(y.transform, S, x, h);
     }
   }
-  function xs(h, ...v) {
+  function bs(h, ...v) {
     if (t.apply(this, arguments)) {
       var p = h.touches, x = p.length, b = L(this, v, h.changedTouches.length === x).event(h), $, S, A, N;
       for (me(h), S = 0; S < x; ++S)
@@ -2699,7 +2700,7 @@ function Ao() {
       }, d)), Yt(this), b.start());
     }
   }
-  function bs(h, ...v) {
+  function _s(h, ...v) {
     if (this.__zooming) {
       var p = L(this, v).event(h), x = h.changedTouches, b = x.length, $, S, A, N;
       for (kt(h), $ = 0; $ < b; ++$)
@@ -2712,7 +2713,7 @@ function Ao() {
       p.zoom("touch", n(C(S, A, N), p.extent, a));
     }
   }
-  function _s(h, ...v) {
+  function Ms(h, ...v) {
     if (this.__zooming) {
       var p = L(this, v).event(h), x = h.changedTouches, b = x.length, $, S;
       for (me(h), m && clearTimeout(m), m = setTimeout(function() {
@@ -2775,7 +2776,7 @@ class qo {
   height = 600;
   margin = { left: pe, top: 96 };
   cursor = null;
-  redraw = Nn(() => this.draw());
+  redraw = Cn(() => this.draw());
   /** Fit into the element and draw. */
   show() {
     const e = this.element.getBoundingClientRect();
@@ -2844,7 +2845,7 @@ class qo {
     O(this.canvas).call((n) => this.zoom.scaleBy(n, e));
   }
   draw() {
-    const e = qn(this.canvas, this.width, this.height), { data: n, margin: s, cell: i } = this, { x: r, y: a } = this.origin(), [o, c, u] = [$t("--text"), $t("--muted"), $t("--background")];
+    const e = Nn(this.canvas, this.width, this.height), { data: n, margin: s, cell: i } = this, { x: r, y: a } = this.origin(), [o, c, u] = [$t("--text"), $t("--muted"), $t("--background")];
     e.fillStyle = u, e.fillRect(0, 0, this.width, this.height), e.save(), e.beginPath(), e.rect(s.left, s.top, this.width - s.left, this.height - s.top), e.clip(), e.translate(r, a);
     const l = {
       x: Math.max(0, (s.left - r) / i),
@@ -2924,7 +2925,7 @@ function vn(t, e) {
     e.mergeSubwords && t.joined[r] && s.length > 0 && s[s.length - 1].includes(r - 1) ? (n[n.length - 1] += i, s[s.length - 1].push(r)) : (n.push(i), s.push([r]));
   }), { names: n, members: s };
 }
-function ys(t, e, n, s, i = null) {
+function vs(t, e, n, s, i = null) {
   const r = n.words.length, a = vn(e, s), o = vn(n, s), c = o.members.length, u = new Float32Array(a.members.length * c);
   let l = 0;
   return a.members.forEach((f, m) => {
@@ -2992,7 +2993,7 @@ class To {
       const f = Math.ceil(Math.log2(Math.max(i, r) / st));
       ({ rows: i, columns: r, values: a } = await this.source.tile({ ...n, level: f, row: 0, column: 0, pool: "max" }));
     } else {
-      const { mergeSubwords: f, hideSpecial: m } = this.state.now, d = ys(await this.source.weights(n), s.queries, s.keys, { mergeSubwords: f, hideSpecial: m });
+      const { mergeSubwords: f, hideSpecial: m } = this.state.now, d = vs(await this.source.weights(n), s.queries, s.keys, { mergeSubwords: f, hideSpecial: m });
       [i, r, a] = [d.rows.names.length, d.columns.names.length, d.values];
     }
     if (!i || !r) return;
@@ -3103,9 +3104,9 @@ function bn(t, e, n) {
   s.width = t, s.height = 1, s.setAttribute("role", "img"), s.setAttribute("aria-label", `${t} values from ${X(Math.min(..._n(t, e)), 3)} to ${X(Math.max(..._n(t, e)), 3)}`);
   const i = s.getContext("2d");
   if (!i) return s;
-  const r = new ImageData(t, 1), a = Qn(Gn(), !0);
+  const r = new ImageData(t, 1), a = Jn(Qn(), !0);
   for (let o = 0; o < t; o++) {
-    const c = Jn(e(o), n);
+    const c = Zn(e(o), n);
     r.data.set(a.subarray(4 * c, 4 * c + 4), 4 * o);
   }
   return i.putImageData(r, 0, 0), s;
@@ -3128,7 +3129,7 @@ const Do = 1024, Mn = { lines: "Lines", matrix: "Matrix", model: "Model", steps:
 ];
 class Oo {
   constructor(e, n, s, i = {}) {
-    this.scene = n, this.source = s, this.state = new Ns(n, i), e.classList.add("clearhead"), zs(e), this.status.setAttribute("aria-live", "polite"), this.notes.setAttribute("role", "note"), this.stage.setAttribute("tabindex", "-1");
+    this.scene = n, this.source = s, this.state = new Cs(n, i), e.classList.add("clearhead"), zs(e), this.status.setAttribute("aria-live", "polite"), this.notes.setAttribute("role", "note"), this.stage.setAttribute("tabindex", "-1");
     const r = g("p", {
       class: "caution",
       text: "Attention weights show where a head reads, not why the model makes a prediction: a head with large weights may have no effect."
@@ -3192,7 +3193,7 @@ class Oo {
       this.source.weights(e),
       i ? this.source.norms(e) : Promise.resolve(null)
     ]);
-    return ys(a, r.queries, r.keys, { mergeSubwords: n, hideSpecial: s }, o);
+    return vs(a, r.queries, r.keys, { mergeSubwords: n, hideSpecial: s }, o);
   }
   async matrixData(e) {
     if (!this.isLarge(e)) {
@@ -3287,7 +3288,7 @@ class Oo {
       });
     }
     const s = this.shown[0]?.grid;
-    s && e.query !== null && e.query < s.rows.names.length && (this.status.textContent = Zn(s, e.query));
+    s && e.query !== null && e.query < s.rows.names.length && (this.status.textContent = jn(s, e.query));
   }
   exportButtons() {
     const e = g("div", { class: "files" }), n = (s, i) => {
@@ -3342,15 +3343,20 @@ function Xo(t) {
 function Z(t, e) {
   return (e.querySelector("select") ?? e).dataset.keep = t, e;
 }
-function vs(t, e, n) {
-  const s = Ms(e), i = n === null ? new Es(s) : new qs(s, n);
-  return new Oo(t, s, i, Ts(location.hash));
+function xs(t, e, n) {
+  const s = ks(e), i = n === null ? new As(s) : new Ns(s, n);
+  return new Oo(t, s, i, qn(location.hash));
 }
 async function Ho(t) {
   const e = document.getElementById("scene"), n = t.dataset.live ?? null;
   try {
-    const s = e?.textContent ?? await (await fetch(`${n}scene`)).text();
-    vs(t, s, n).state.onChange((r) => history.replaceState(null, "", Cs(r)));
+    const s = e?.textContent ?? await (await fetch(`${n}scene`)).text(), i = xs(t, s, n);
+    i.state.onChange((a) => history.replaceState(null, "", Ts(a)));
+    const r = () => {
+      const a = qn(location.hash);
+      a.view && (i.state.set(a), t.scrollIntoView());
+    };
+    window.addEventListener("hashchange", r), t.previousElementSibling?.classList.contains("preface") && r();
   } catch (s) {
     t.textContent = s instanceof Error ? s.message : String(s);
   }
@@ -3360,7 +3366,7 @@ $n && Ho($n);
 const Bo = {
   render({ model: t, el: e }) {
     const n = document.createElement("div");
-    e.append(n), n.classList.add("cell"), vs(n, t.get("scene"), null);
+    e.append(n), n.classList.add("cell"), xs(n, t.get("scene"), null);
   }
 };
 export {
