@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clearhead.data.group_terms import SwappedText, categories, category_of, swap
+from clearhead.data.group_terms import SwappedText, categories, category_of, exchangeable, named_groups, swap
 from clearhead.data.pronoun_case import pronoun_case
 
 PAIRS = [
@@ -93,6 +93,8 @@ def test_the_direction_is_that_of_all_terms():
     assert swap("He is here.", "male", "female").direction == 1
     assert swap("He is here.", "female", "male").direction == -1
     assert swap("She is hers.", "male", "female").direction == -1
+    assert swap("I saw him.", "male", "female").direction == 1
+    assert swap("I saw him.", "female", "male").direction == -1
     assert swap("He and she are here.", "male", "female").direction == 0
     assert swap("It is here.", "male", "female").direction == 0
 
@@ -192,6 +194,20 @@ def test_the_lists_are_aligned(category):
         assert [term for term, times in count.items() if times > 1] == []
     assert not any(name.lower().endswith("ly") and name.islower() for row in category.names for name in row)
     assert category.persons(category.groups[-1])[3] == category.people[3][-1]
+
+
+def test_named_groups_do_not_need_a_known_counterpart():
+    assert named_groups("I gave her books.", "gender") == {"female"}
+    assert named_groups("his or her answer", "gender") == {"male", "female"}
+    assert named_groups("HIM", "gender") == {"male"}
+    assert named_groups("the theory", "gender") == set()
+    assert named_groups("A Hindu in Canada", "religion") == {"Hindu"}
+    assert named_groups("Jews and Hindus", "religion") == {"Jewish", "Hindu"}
+    assert named_groups("Christians", "religion") == {"Christian"}
+
+
+def test_categories_without_terms_are_not_exchangeable():
+    assert exchangeable() == ["gender", "name_origin", "religion", "nationality", "orientation"]
 
 
 def test_groups_have_unique_names():

@@ -21,6 +21,7 @@ from clearhead.train.recipe import (
     TokenizerConfig,
     TrainConfig,
 )
+from clearhead.train.text_augmentation import TextAugmentConfig
 from clearhead.vision import AugmentConfig
 
 ROOT = Path(__file__).parents[2]
@@ -28,6 +29,7 @@ DOCS = ROOT / "docs"
 SECTIONS = {
     "## `data`": DataConfig, "## `tokenizer`": TokenizerConfig, "## `train`": TrainConfig,
     "## `train.optimizer`": OptimizerConfig, "## `train.schedule`": ScheduleConfig, "## `data.augment`": AugmentConfig,
+    "## `data.augment` of texts": TextAugmentConfig,
 }  # fmt: skip
 
 

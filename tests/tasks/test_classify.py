@@ -106,6 +106,25 @@ def test_rare_labels_weigh_more_while_training(tokenizer):
     assert float(task.loss(model, batch).detach()) == pytest.approx(float(want.sum()), rel=1e-5)
 
 
+def test_weighted_rows_weigh_more_while_training(tokenizer):
+    given_rows = [
+        Row({"text": "a dog", "label": label}, "f", 1, weight)
+        for label, weight in zip("aab", (2, 0.5, 0.5), strict=True)
+    ]
+    data = Rows(lambda: iter(given_rows))
+    task, model = made(tokenizer, data, balance_classes=True)
+    columns, _ = task.encode(data)
+    batch = task.collate(columns, np.array([0, 2, 1]))
+    assert batch.weights is not None and batch.weights.tolist() == [2.0, 0.5, 0.5]
+    losses = F.cross_entropy(task.outputs(model, columns)[[0, 2, 1]], batch.labels, reduction="none")
+    assert float(task.loss(model, batch).detach()) == pytest.approx(float(losses.sum()), rel=1e-5)
+    model.train()
+    weighted = losses * torch.tensor([2.0, 0.5, 0.5]) * torch.tensor([0.75, 1.5, 0.75])
+    assert float(task.loss(model, batch).detach()) == pytest.approx(float(weighted.sum()), rel=1e-5)
+    plain = rows({"text": "a dog", "label": "a"}, {"text": "a dog", "label": "b"})
+    assert "weight" not in task.encode(plain)[0]
+
+
 def test_several_labels(tokenizer):
     data = rows(
         {"text": "a dog", "labels": "animal|one"},

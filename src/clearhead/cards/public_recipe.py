@@ -24,7 +24,7 @@ def public_recipe(recipe: Mapping[str, Any]) -> dict[str, Any]:
         shown["data"] = {
             key: _public_part(value) if key in PARTS and isinstance(value, Mapping) else value
             for key, value in data.items()
-            if images or key not in ("augment", "image_size")
+            if images or key not in ("augment", "image_size") or "counterfactual" in (value or {})
         }
     if str(model.get("base_model", "")).startswith((".", "~")):
         shown["model"] = {**model, "base_model": file_label(str(model["base_model"]))}

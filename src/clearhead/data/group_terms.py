@@ -123,6 +123,11 @@ def _gendered(origins: Mapping[str, Any]) -> list[tuple[str, ...]]:
     return [pair for male, female in rows for pair in zip(male, female, strict=True)]
 
 
+def exchangeable() -> list[str]:
+    """Return the categories with terms or names that can be exchanged in a text."""
+    return [name for name, category in categories().items() if category.terms or category.names]
+
+
 def category_of(group: str) -> GroupCategory:
     """Return the category of a group; ValueError where no category has it."""
     for category in categories().values():
@@ -141,10 +146,17 @@ def swap(text: str, first: str, second: str) -> SwappedText:
     return _swapper(first, second)(text)
 
 
+def named_groups(text: str, category: str) -> set[str]:
+    """Return the groups of a category that a text names by a term, a name or a pronoun."""
+    first, *others = categories()[category].groups
+    return {group for other in others for group in _swapper(first, other).groups(text)}
+
+
 class _TermSwapper:
     """The compiled exchange of two groups."""
 
     def __init__(self, first: str, second: str) -> None:
+        self.pair = first, second
         category = category_of(first)
         if second not in category.groups or first == second:
             raise ValueError(
@@ -185,13 +197,22 @@ class _TermSwapper:
             copied = end
         return SwappedText("".join([*parts, text[copied:]]), tuple(replacements)) if parts else SwappedText(text)
 
+    def groups(self, text: str) -> Iterator[str]:
+        """Yield the group that each term names, also where its counterpart is not known."""
+        for match in self.pattern.finditer(text):
+            if self.has_pronouns and match[0].lower() in _PRONOUNS:
+                yield "male" if match[0].lower() in _MALE else "female"
+            elif match[0] in self.counterparts:
+                yield self.pair[not self.counterparts[match[0]][1]]
+
     def _found(self, text: str) -> Iterator[tuple[int, int, str | None, bool]]:
         """Yield the place of each term, its counterpart, and whether that is of the second group."""
         pairs = self.has_pronouns and names_both(text)
         for match in self.pattern.finditer(text):
             term, start, end = match[0], match.start(), match.end()
             if self.has_pronouns and term.lower() in _PRONOUNS:
-                yield start, end, None if pairs else _pronoun(text, start, end), term.lower() in _MALE
+                to_second = (term.lower() in _MALE) == (self.pair[0] == "male")
+                yield start, end, None if pairs else _pronoun(text, start, end), to_second
             elif term in self.unmatched:
                 yield start, end, None, True
             elif term in self.counterparts:

@@ -15,6 +15,7 @@ class Row:
     values: dict[str, Any]
     file: str
     line: int  # from 1, including the header; in Parquet the row number
+    weight: float = 1.0  # of its loss in training
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,10 @@ class Rows:
                 tally.num_skipped += 1
                 if len(tally.skipped) < MAX_RECORDED:
                     tally.skipped.append(row)
+
+    def notes(self) -> list[str]:
+        """Return sentences on what was added to the rows of the last iteration, and how they are weighted."""
+        return []
 
     def report(self) -> str:
         """Return one sentence about the skipped rows; empty if there are none."""

@@ -95,6 +95,7 @@ class Classify(EncoderTask):
         """Tokenize texts into windows; rows with a label that is not in the training rows are skipped and reported."""
         parts: list[InMemoryColumns] = []
         labels: list[list[int] | list[float]] = []
+        weights: list[float] = []
         total, reason, stream = 0, "", iter(rows)
         while chunk := list(islice(stream, CHUNK)):
             good: list[Row] = []
@@ -105,6 +106,7 @@ class Classify(EncoderTask):
                     good.append(row)
                 except ValueError as error:
                     reason = reason or f"{row.file} line {row.line:,}: {error}"
+            weights += [row.weight for row in good]
             if good:
                 parts.append(self.read([[row.values[name] for row in good] for name in self.texts]))
         columns = concat_columns(parts)
@@ -112,6 +114,8 @@ class Classify(EncoderTask):
             columns["label"] = Ragged.from_numbers(x[0] for x in labels)
         else:
             columns["label"] = Ragged.from_lists(cast(list[list[int]], labels))
+        if any(weight != 1.0 for weight in weights):
+            columns["weight"] = Ragged.from_numbers(weights)
         skipped = Skipped(total - len(labels), total, reason)
         return columns, [skipped] if skipped.count else []
 
@@ -124,7 +128,9 @@ class Classify(EncoderTask):
 
     def collate(self, columns: Columns, examples: Integers, draw: int = 0) -> Batch:
         """Return the windows of these texts; labels are (n,), multi-label (n, labels)."""
-        return collate_windows(columns, examples, self.label_tensor(columns, examples))
+        batch = collate_windows(columns, examples, self.label_tensor(columns, examples))
+        column = columns.get("weight")
+        return batch if column is None else replace(batch, weights=torch.from_numpy(column.take(examples)[0]))
 
     def label_tensor(self, columns: Columns, examples: Integers) -> Tensor:
         """Return the labels of these examples, (n,), multi-label (n, labels); empty where the columns have none."""
@@ -139,13 +145,18 @@ class Classify(EncoderTask):
         return labels
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Return cross-entropy, mean binary cross-entropy over labels, or squared error, summed over texts."""
+        """Return cross-entropy, mean binary cross-entropy over labels, or squared error, summed over texts.
+
+        In training, cross-entropy is weighted by the balance of the labels and the weights of the rows.
+        """
         count = len(batch.labels)
         scores = self._scores(model, batch, count)
         if self.labels.kind == "single_label":
             weight = self._weights(scores) if model.training else None
             smoothing = self.settings.label_smoothing if model.training else 0.0
             losses = F.cross_entropy(scores, batch.labels, label_smoothing=smoothing, reduction="none")
+            if model.training and batch.weights is not None:
+                losses = losses * batch.weights
             if weight is None:
                 return losses.sum()
             shares = batch.labels.is_floating_point()  # of the labels of mixed images

@@ -39,6 +39,7 @@ class Batch:
     segments: Tensor | None = None  # (N,): which text of a pair a token belongs to
     example_ids: Tensor | None = None  # (B,): the example that each sequence is a window of
     sources: Tensor | None = None  # (T,): the source that each target belongs to, where several share one
+    weights: Tensor | None = None  # (B,): of each example in the loss
     uniforms: Tensor | None = None  # in [0, 1): one number per label, used to sample replacement tokens
 
     @property

@@ -12,6 +12,13 @@ from clearhead.files import write_atomic
 from clearhead.layers.vector_losses import LossConfig
 from clearhead.tasks import TASKS, Task, did_you_mean
 from clearhead.tasks.registry import find_task
+from clearhead.train.text_augmentation import (
+    Augmentation,
+    TextAugmentConfig,
+    augment_kind,
+    check_balanced_groups,
+    check_counterfactuals,
+)
 from clearhead.vision import AugmentConfig
 
 Part = dict[str, str | list[str]]
@@ -21,6 +28,7 @@ Plain text may be several files or folders, `{text: [a.txt, b/]}`, or `{shards: 
 """
 
 LIST_KEYS = ("text", "shards")  # may be several files or folders
+UNION_MEMBERS = ("str", "list[str]", "AugmentConfig", "TextAugmentConfig")  # in the path of an error, no keys
 EXTRA_KEYS = ("file", "group")  # not columns of the task: the table, and the column that keeps rows in one split
 
 
@@ -36,11 +44,12 @@ class DataConfig:
     block_size: int | None = None  # tokens per block of running text, if fewer than `max_len`
     rename: dict[str, str] = field(default_factory=dict[str, str])  # labels to replace: {B-OTH: O}
     balance_classes: bool = False  # weight the loss by inverse label frequency
+    balance_groups: str | None = None  # a category: weight the loss so that labels do not depend on its groups
     pairs: Literal["none", "nsp", "sop"] = "none"  # of `masked_lm`: the objective on pairs of segments
     whole_words: bool = False  # of `masked_lm`: mask all tokens of a word together
     language: str = "en"  # of `masked_lm`: the language whose rules split sentences
     image_size: int | None = None  # of images: the sides they are resized to; None: the base model's, else 224
-    augment: AugmentConfig = field(default_factory=AugmentConfig)  # of images: random changes in training
+    augment: Augmentation = field(default_factory=AugmentConfig)  # random changes of images, or copies of texts
 
     def __post_init__(self) -> None:
         _at_least(self, validation_rows=1, max_len=2, block_size=2, image_size=1)
@@ -201,8 +210,14 @@ class Recipe:
             raise ValueError(f"image_codec is set, but it is of the task draw, not of {self.task}: remove it")
         if self.train.doubly_stochastic and task.spec.name != "caption":
             raise ValueError(f"train.doubly_stochastic is set, but it is of the task caption, not of {self.task}")
-        if not self.reads_images and (self.data.image_size is not None or self.data.augment != AugmentConfig()):
-            raise ValueError("data.image_size and data.augment are of images, and data.train names none: remove them")
+        if isinstance(self.data.augment, TextAugmentConfig):
+            check_counterfactuals(self.task, self.data.train)
+        elif not self.reads_images and (self.data.image_size is not None or self.data.augment != AugmentConfig()):
+            raise ValueError(
+                "data.image_size and these keys of data.augment are of images, and data.train names none: remove them"
+            )
+        if self.data.balance_groups is not None:
+            check_balanced_groups(self.data.balance_groups, self.task, self.data.train)
         for name in ("train", "valid", "test"):
             _check_part(f"data.{name}", getattr(self.data, name), task.spec.column_sets)
         if "shards" in (self.data.test or ()):
@@ -294,12 +309,13 @@ def _check_keys(values: Any, kind: type[Any], where: str) -> None:
     for key, value in values.items():
         if key not in names:
             raise ValueError(f"{where}{key}: {did_you_mean(str(key), sorted(names))}")
-        if is_dataclass(types[key]):
-            _check_keys(value, types[key], f"{where}{key}.")
+        inner = augment_kind(value) if key == "augment" else types[key]
+        if is_dataclass(inner):
+            _check_keys(value, inner, f"{where}{key}.")
 
 
 def _path(error: Mapping[str, Any]) -> str:
-    return ".".join(str(part) for part in error["loc"] if part not in ("str", "list[str]"))
+    return ".".join(str(part) for part in error["loc"] if part not in UNION_MEMBERS)
 
 
 def _message(error: Mapping[str, Any]) -> str:
@@ -345,7 +361,7 @@ def _at_least(settings: object, **minimums: float) -> None:
 
 _SECTIONS = (
     DataConfig, TokenizerConfig, OptimizerConfig, ScheduleConfig, TrainConfig, LossConfig, EmbeddingConfig,
-    CodecConfig, AugmentConfig,
+    CodecConfig, AugmentConfig, TextAugmentConfig,
 )  # fmt: skip
 for _kind in (*_SECTIONS, Recipe):
     with_config(ConfigDict(extra="forbid", allow_inf_nan=False))(_kind)

@@ -21,12 +21,12 @@ from clearhead.train.image_codec_run import load_image_codec
 from clearhead.train.init_model import Pretrained, skeleton
 from clearhead.train.loop import epochs_to_steps, fit, make_batches
 from clearhead.train.recipe import EmbeddingConfig, Recipe, columns_of_part
-from clearhead.train.run_data import Log, load_columns, load_labels, load_tokenizer, read_part, split_parts
+from clearhead.train.run_data import Log, load_columns, load_labels, load_tokenizer, read_part, training_parts
 from clearhead.train.run_folder import claim_folder
 from clearhead.train.run_results import finish
 from clearhead.train.tracking import Tracker
 from clearhead.train.training_run import TrainingRun
-from clearhead.vision import ImageProcessor
+from clearhead.vision import AugmentConfig, ImageProcessor
 
 
 def prepare(recipe: Recipe, base: Path, folder: Path, log: Log = lambda message: None) -> TrainingRun:
@@ -35,7 +35,7 @@ def prepare(recipe: Recipe, base: Path, folder: Path, log: Log = lambda message:
     Paths in the recipe are relative to `base`. What already exists is verified and reused.
     """
     claim_folder(recipe, folder)
-    parts = cache(lambda: split_parts(recipe, base))
+    parts = cache(lambda: training_parts(recipe, base))
     base_model = Pretrained.from_recipe(recipe, base)
     tokenizer = load_tokenizer(recipe, base, folder, base_model, log)
     labels = load_labels(recipe, parts, folder)
@@ -99,7 +99,8 @@ def _task_config(recipe: Recipe, base_model: Pretrained | None) -> TaskConfig:
 
 def _image_settings(recipe: Recipe, base_model: Pretrained | None) -> dict[str, Any]:
     """Return how images are read: as the base model does, else resized to squares and scaled from -1 to 1."""
-    size, features = recipe.data.image_size, None
+    size, features, augment = recipe.data.image_size, None, recipe.data.augment
+    assert isinstance(augment, AugmentConfig)
     if base_model is None:
         if (source := recipe.model.get("features")) is not None:
             features = load_features(str(source), size or 224)
@@ -111,7 +112,7 @@ def _image_settings(recipe: Recipe, base_model: Pretrained | None) -> dict[str, 
         processor, patches = base_model.image_processor, base_model.patches
     return {
         "image_processor": processor, "image_features": features, "patches": patches,
-        "image_tokens": patches.num_tokens, "augment": recipe.data.augment,
+        "image_tokens": patches.num_tokens, "augment": augment,
     }  # fmt: skip
 
 

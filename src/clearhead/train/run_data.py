@@ -8,7 +8,9 @@ from tempfile import NamedTemporaryFile
 from typing import Any
 
 from clearhead.data import Columns, Row, Rows, SkippedRow, open_columns, read_rows, save_columns
+from clearhead.data.counterfactual_rows import CounterfactualRows
 from clearhead.data.datasets import locate
+from clearhead.data.reweighing import WeightedRows
 from clearhead.data.shards import ShardRange, Shards
 from clearhead.data.split import chain_rows, first_rows, rename_columns, stratified_split
 from clearhead.files import new_folder, write_atomic
@@ -21,6 +23,7 @@ from clearhead.text import Tokenizer, train_tokenizer
 from clearhead.train.init_model import Pretrained
 from clearhead.train.recipe import Part, Recipe, columns_of_part
 from clearhead.train.run_folder import remove_stale
+from clearhead.train.text_augmentation import TextAugmentConfig
 
 PROGRESS_S = 20  # seconds between messages while rows are read
 
@@ -57,6 +60,16 @@ def split_parts(recipe: Recipe, base: Path) -> tuple[Rows, Rows]:
         group, label = (lambda row: str(row.values[by])), (lambda row: label_of(row.values))
         valid, rest = stratified_split(rows, data.validation_rows, recipe.seed, group=group, label=label)
     return rest, valid
+
+
+def training_parts(recipe: Recipe, base: Path) -> tuple[Rows, Rows]:
+    """Return the rows that are trained on, with counterfactual copies and weights, and the validation rows."""
+    rows, valid = split_parts(recipe, base)
+    if isinstance(recipe.data.augment, TextAugmentConfig):
+        rows = CounterfactualRows(rows, recipe.data.augment.counterfactual)
+    if recipe.data.balance_groups is not None:
+        rows = WeightedRows(rows, recipe.data.balance_groups)
+    return rows, valid
 
 
 def open_shards(part: Part, base: Path) -> Shards | None:
@@ -161,7 +174,7 @@ def _save_part(recipe: Recipe, task: Task, name: str, rows: Rows, target: Path, 
     """Tokenize one part, report what was skipped, and save it."""
     shown = Rows(lambda: _with_progress(rows, name, log))
     columns, skipped = task.encode(shown)
-    for message in (shown.report(), *map(str, skipped)):
+    for message in (shown.report(), *map(str, skipped), *rows.notes()):
         if message:
             log(f"{name}: {message}")
     count = len(next(iter(columns.values())))
