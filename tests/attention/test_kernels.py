@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from clearhead.attention import (
-    KERNELS,
     Additive,
     AttentionInputs,
     Causal,
@@ -24,6 +23,7 @@ from clearhead.attention import (
     choose,
 )
 from clearhead.attention.biases import DenseBias
+from clearhead.attention.kernels import unsupported_reason
 from clearhead.attention.kernels.grouped.grouping import plan_groups
 from clearhead.attention.tuning import TUNING, Tuning, read_tuning, use_tuning, write_tuning
 
@@ -52,7 +52,7 @@ def test_forward_and_backward_against_float64(kernel, lengths, mask, dtype):
     layout = Layout.from_lengths(lengths)
     inputs = tensors(lengths, dtype=dtype)
     given = AttentionInputs(*inputs, layout, layout, mask, ScaledDot())
-    if kernel != "auto" and (reason := KERNELS[kernel].unsupported_reason(given, 0.0)):
+    if kernel != "auto" and (reason := unsupported_reason(kernel, given, 0.0)):
         pytest.skip(reason)
     exact = [x.detach().double().requires_grad_() for x in inputs]
     for got, want in zip(
@@ -185,8 +185,8 @@ def test_kernels_say_what_they_cannot_do():
     layout = Layout.from_lengths([3, 4])
     q, k, v = tensors(layout.host_lengths)
     call = AttentionInputs(q, k, v, layout, layout, Full(), ScaledDot())
-    for kernel, says in (("flex", "no backward on a CPU"), ("varlen", "CUDA only"), ("dense", "equal length")):
-        reason = KERNELS[kernel].unsupported_reason(call, 0.0)
+    for kernel, says in (("flex", "no backward on a CPU"), ("varlen", "runs on CUDA"), ("dense", "equal length")):
+        reason = unsupported_reason(kernel, call, 0.0)
         assert reason is not None and says in reason
     with pytest.raises(ValueError, match=r"the varlen kernel cannot run this: .*kernel='auto' finds one that can"):
         attend(q, k, v, layout, layout, kernel="varlen")

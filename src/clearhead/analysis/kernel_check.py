@@ -11,7 +11,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from clearhead.attention.attend import dispatch
 from clearhead.attention.inputs import AttentionInputs
-from clearhead.attention.kernels import KERNELS, choose
+from clearhead.attention.kernels import KERNELS, choose, unsupported_reason
 from clearhead.attention.layout import Layout
 from clearhead.attention.masks import Causal
 from clearhead.attention.scores import ScaledDot
@@ -101,7 +101,7 @@ def _case(lengths: list[int] | tuple[int, ...], device: str, dtype: torch.dtype)
 
 def _refusal(kernel: str, inputs: AttentionInputs, backward: bool) -> str | None:
     with torch.set_grad_enabled(backward):
-        return KERNELS[kernel].unsupported_reason(inputs, 0.0)
+        return unsupported_reason(kernel, inputs, 0.0)
 
 
 def _chosen(inputs: AttentionInputs, kernel: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, TypeVar
 
 import numpy as np
@@ -70,13 +71,17 @@ class Layout:
         """`count` sequences of one `length`. Traceable: both may be symbolic under `torch.export`."""
         rows = torch.arange(length, device=device).expand(count, length)
         numbers = torch.arange(count, device=device).unsqueeze(1).expand(count, length)
-        return Layout(
+        layout = Layout(
             offsets=torch.arange(count + 1, device=device) * length,
             starts=torch.zeros(count, dtype=torch.int64, device=device),
             positions=rows.reshape(-1),
             sequence_ids=numbers.reshape(-1),
             length=length,
         )
+        if not torch.compiler.is_compiling() and type(count) is int and type(length) is int:
+            layout.__dict__["host_lengths"] = (length,) * count  # known here: saves a device synchronization
+            layout.__dict__["host_starts"] = (0,) * count
+        return layout
 
     @property
     def num_tokens(self) -> int:
@@ -105,6 +110,10 @@ class Layout:
     def host_starts(self) -> tuple[int, ...]:
         return tuple(self.starts.tolist())
 
+    @cached_property
+    def host_offsets(self) -> tuple[int, ...]:
+        return (0, *accumulate(self.host_lengths))
+
     @property
     def max_len(self) -> int:
         """The longest sequence; 0 when there is none."""
@@ -128,8 +137,7 @@ class Layout:
         """The rows of one sequence in the token matrix."""
         if not -self.num_sequences <= sequence < self.num_sequences:
             raise ValueError(f"there is no sequence {sequence}: the batch has {self.num_sequences}")
-        begin, stop = self.offsets[sequence % self.num_sequences :][:2].tolist()
-        return slice(begin, stop)
+        return slice(*self.host_offsets[sequence % self.num_sequences :][:2])
 
     def split(self, x: Tensor) -> tuple[Tensor, ...]:
         """The token matrix as one view per sequence, (T_i, ...) each."""
@@ -143,7 +151,7 @@ class Layout:
 
     def row_indices(self, sequences: Sequence[int]) -> Tensor:
         """The row indices of these sequences, in this order: `x[layout.row_indices(s)]` matches `select(s)`."""
-        offsets = self.offsets.tolist()
+        offsets = self.host_offsets
         parts = [torch.arange(offsets[i], offsets[i + 1]) for i in sequences]
         return torch.cat(parts).to(self.device) if parts else torch.zeros(0, dtype=torch.int64, device=self.device)
 

@@ -8,7 +8,7 @@ import torch
 from clearhead.attention import Causal, Full, Layout, attend
 from clearhead.attention import dropout_mask as drops
 from clearhead.attention.inputs import AttentionInputs
-from clearhead.attention.kernels import bucketed
+from clearhead.attention.kernels import unsupported_reason
 from clearhead.attention.scores import ScaledDot
 
 P = 0.3
@@ -40,7 +40,9 @@ def test_the_gradient_is_that_of_the_weights_that_were_left(lengths, keys, mask)
     width = max(keys)
     layout_q, layout_k = Layout.from_lengths(lengths), Layout.from_lengths(keys)
     q, k, v = drawn(lengths, keys, width)
-    assert bucketed.unsupported_reason(AttentionInputs(q, k, v, layout_q, layout_k, mask, ScaledDot(), None), P) is None
+    assert (
+        unsupported_reason("bucketed", AttentionInputs(q, k, v, layout_q, layout_k, mask, ScaledDot(), None), P) is None
+    )
     ones = torch.cat([torch.eye(n, width) for n in keys]).unsqueeze(1).expand(-1, 3, -1)
     shown = dropped(q, k, ones, layout_q, layout_k, mask)  # (N, H, keys of its sequence)
     wanted = []

@@ -4,6 +4,7 @@ from typing import Protocol
 
 from torch import Tensor
 
+from clearhead.attention.device_info import DeviceInfo
 from clearhead.attention.inputs import AttentionInputs
 from clearhead.attention.kernels import (
     autograd,
@@ -17,6 +18,7 @@ from clearhead.attention.kernels import (
     sdpa,
     varlen,
 )
+from clearhead.attention.kernels.routing import routes
 from clearhead.attention.weights import Which
 
 
@@ -24,13 +26,8 @@ class Kernel(Protocol):
     """The functions of a kernel module."""
 
     @staticmethod
-    def unsupported_reason(inputs: AttentionInputs, dropout: float) -> str | None:
-        """Why this kernel cannot compute these inputs; None if it can."""
-        ...
-
-    @staticmethod
-    def is_preferred(inputs: AttentionInputs, dropout: float) -> bool:
-        """True if `auto` takes this kernel for supported inputs rather than the next one in its order."""
+    def unsupported_reason(inputs: AttentionInputs, dropout: float, device: DeviceInfo) -> str | None:
+        """Why this kernel cannot compute these inputs on this device; None if it can."""
         ...
 
     @staticmethod
@@ -57,31 +54,31 @@ KERNELS: dict[str, Kernel] = {
     "varlen": varlen,
 }
 
-# The order in which `auto` tries kernels, by device type; the last one supports everything.
-PREFERENCE: dict[str, tuple[str, ...]] = {
-    "cuda": ("varlen", "flex", "sdpa", "grouped", "autograd", "reference"),
-    "cpu": ("sdpa", "bucketed", "block_sparse", "grouped", "autograd", "reference"),
-}
-
 PER_HEAD = ("reference", "block_sparse")  # kernels that take masks whose heads differ
 
 
-def unsupported_reason(kernel: str, inputs: AttentionInputs, dropout: float) -> str | None:
+def unsupported_reason(
+    kernel: str, inputs: AttentionInputs, dropout: float, device: DeviceInfo | None = None
+) -> str | None:
     """Why the kernel of this name cannot compute these inputs; None if it can."""
     if inputs.mask.per_head and kernel not in PER_HEAD:
         return "the heads of this mask differ"
-    return KERNELS[kernel].unsupported_reason(inputs, dropout)
+    return KERNELS[kernel].unsupported_reason(inputs, dropout, device or DeviceInfo.of(inputs.q.device))
 
 
-def choose(inputs: AttentionInputs, dropout: float, kernel: str = "auto") -> str:
-    """The name of the kernel that runs these inputs: the named one, or the first preferred one that supports them."""
+def choose(inputs: AttentionInputs, dropout: float, kernel: str = "auto", device: DeviceInfo | None = None) -> str:
+    """The name of the kernel that runs these inputs: the named one, or the first of the routing table that can.
+
+    `device` defaults to the device of the inputs; another one answers for a machine that is not here.
+    """
+    device = device or DeviceInfo.of(inputs.q.device)
     if kernel == "auto":
-        for name in PREFERENCE.get(inputs.q.device.type, PREFERENCE["cpu"]):
-            if unsupported_reason(name, inputs, dropout) is None and KERNELS[name].is_preferred(inputs, dropout):
+        for name, condition in routes(device):
+            if unsupported_reason(name, inputs, dropout, device) is None and condition(inputs, dropout, device):
                 return name
         raise AssertionError("the reference kernel supports everything")
     if kernel not in KERNELS:
         raise ValueError(f"there is no kernel {kernel!r}: choose auto, {', '.join(KERNELS)}")
-    if reason := unsupported_reason(kernel, inputs, dropout):
+    if reason := unsupported_reason(kernel, inputs, dropout, device):
         raise ValueError(f"the {kernel} kernel cannot run this: {reason}; kernel='auto' finds one that can")
     return kernel

@@ -4,19 +4,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from clearhead.attention.device_info import DeviceInfo
 from clearhead.attention.inputs import AttentionInputs
 from clearhead.attention.kernels.grouped.compute import GroupedCall, heads_first, keys_of, queries_of, repeat
 from clearhead.attention.kernels.grouped.tiling import Tiler
 from clearhead.attention.weights import rows as rows  # exact softmax: these are the weights it used
 
 
-def unsupported_reason(inputs: AttentionInputs, dropout: float) -> str | None:
+def unsupported_reason(inputs: AttentionInputs, dropout: float, device: DeviceInfo) -> str | None:
     return "the autograd kernel cannot enter a compiled graph" if torch.compiler.is_compiling() else None
-
-
-def is_preferred(inputs: AttentionInputs, dropout: float) -> bool:
-    """Wherever it is supported: the grouped kernel, which is faster, comes before it."""
-    return True
 
 
 def run(inputs: AttentionInputs, dropout: float) -> Tensor:

@@ -15,32 +15,23 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from clearhead.attention import dropout_mask
+from clearhead.attention.device_info import DeviceInfo
 from clearhead.attention.inputs import AttentionInputs
 from clearhead.attention.kernels.block_plan import BlockCall, BlockTile, HeadPlan
 from clearhead.attention.layout import each_head
-from clearhead.attention.masks import Causal, Full
 from clearhead.attention.tuning import TUNING
 from clearhead.attention.weights import rows as rows  # exact softmax: these are the weights it used
 
 
-def unsupported_reason(inputs: AttentionInputs, dropout: float) -> str | None:
+def unsupported_reason(inputs: AttentionInputs, dropout: float, device: DeviceInfo) -> str | None:
     """Dot-product scores with any mask, without a bias; forward and backward on a CPU."""
     if torch.compiler.is_compiling():
         return "the block_sparse kernel does not trace"
     if inputs.scale is None or inputs.bias is not None:
         return "it supports dot-product scores without a bias"
-    if inputs.q.device.type != "cpu":
+    if device.type != "cpu":
         return "it runs on a CPU"
     return None
-
-
-def is_preferred(inputs: AttentionInputs, dropout: float) -> bool:
-    """True for long sequences of which the mask touches little, and for masks whose heads differ."""
-    if inputs.mask.per_head:
-        return True
-    if inputs.layout_q.max_len < TUNING.sparse_from or isinstance(inputs.mask, (Full, Causal)):
-        return False
-    return BlockCall(inputs.layout_q, inputs.layout_k, inputs.mask).share * TUNING.sparse_fraction <= 1
 
 
 def run(inputs: AttentionInputs, dropout: float) -> Tensor:

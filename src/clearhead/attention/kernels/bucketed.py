@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from clearhead.attention import dropout_mask
+from clearhead.attention.device_info import DeviceInfo
 from clearhead.attention.inputs import AttentionInputs
 from clearhead.attention.masks import Causal, Full
 from clearhead.attention.tuning import TUNING
@@ -69,11 +70,11 @@ class SoftmaxArgs:
         return dropout_mask.keep_scale(self.dropout) if self.dropout else 1.0
 
 
-def unsupported_reason(inputs: AttentionInputs, dropout: float) -> str | None:
+def unsupported_reason(inputs: AttentionInputs, dropout: float, device: DeviceInfo) -> str | None:
     """Dot products without a bias on a CPU; full masks, or causal self-attention."""
     q, a, b = inputs.q, inputs.layout_q, inputs.layout_k
-    if q.device.type != "cpu" or q.dtype not in (torch.bfloat16, torch.float32):
-        return f"it computes in float32 and bfloat16 on a CPU, not in {q.dtype} on {q.device.type}"
+    if device.type != "cpu" or q.dtype not in (torch.bfloat16, torch.float32):
+        return f"it computes in float32 and bfloat16 on a CPU, not in {q.dtype} on {device.type}"
     if torch.compiler.is_compiling():
         return "the bucketed kernel does not trace"
     if inputs.scale is None or inputs.bias is not None:
@@ -86,14 +87,6 @@ def unsupported_reason(inputs: AttentionInputs, dropout: float) -> str | None:
     if isinstance(inputs.mask, Full) or (isinstance(inputs.mask, Causal) and same):
         return None
     return "it supports full masks, and causal masks where queries and keys have equal positions"
-
-
-def is_preferred(inputs: AttentionInputs, dropout: float) -> bool:
-    """For many short sequences; with dropout, which the fused kernel does not have, for longer ones too."""
-    longest = max(inputs.layout_q.max_len, inputs.layout_k.max_len)
-    if dropout:
-        return longest <= TUNING.bucket_max_len_dropout
-    return longest <= TUNING.bucket_max_len and inputs.layout_q.num_sequences >= TUNING.bucket_min_sequences
 
 
 def run(inputs: AttentionInputs, dropout: float) -> Tensor:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from clearhead.attention.biases import DenseBias
+from clearhead.attention.device_info import DeviceInfo
 from clearhead.attention.inputs import AttentionInputs
 from clearhead.attention.kernels import sdpa
 from clearhead.attention.masks import Full
@@ -15,7 +16,7 @@ from clearhead.attention.scores import Score
 from clearhead.attention.weights import rows as rows  # exact softmax: these are the weights it used
 
 
-def unsupported_reason(inputs: AttentionInputs, dropout: float) -> str | None:
+def unsupported_reason(inputs: AttentionInputs, dropout: float, device: DeviceInfo) -> str | None:
     """Equal lengths and a full mask, with or without a dense bias; inference only."""
     if inputs.needs_grad:
         return "cached decoding is inference: run it under torch.no_grad()"
@@ -23,12 +24,7 @@ def unsupported_reason(inputs: AttentionInputs, dropout: float) -> str | None:
         return "queries, keys and values must have equal widths"
     if not isinstance(inputs.bias, DenseBias | None) or not isinstance(inputs.mask, Full):
         return "it supports a full mask with a dense bias, or none"
-    return sdpa.unsupported_reason(inputs, dropout) if inputs.repeats == 1 or inputs.bias is not None else None
-
-
-def is_preferred(inputs: AttentionInputs, dropout: float) -> bool:
-    """Never chosen automatically: the fused decoder calls it."""
-    return False
+    return sdpa.unsupported_reason(inputs, dropout, device) if inputs.repeats == 1 or inputs.bias is not None else None
 
 
 def run(inputs: AttentionInputs, dropout: float) -> Tensor:

@@ -4,22 +4,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from clearhead.attention.device_info import DeviceInfo
 from clearhead.attention.inputs import AttentionInputs
 from clearhead.attention.weights import rows as rows  # exact softmax: these are the weights it used
 
 
-def unsupported_reason(inputs: AttentionInputs, dropout: float) -> str | None:
+def unsupported_reason(inputs: AttentionInputs, dropout: float, device: DeviceInfo) -> str | None:
     if inputs.scale is None:
         return "it supports dot-product scores only"
     for layout, what in ((inputs.layout_q, "queries"), (inputs.layout_k, "keys")):
         if layout.length is None:
             return f"the {what} are not known to have equal lengths: build their layout with `Layout.uniform`"
     return None
-
-
-def is_preferred(inputs: AttentionInputs, dropout: float) -> bool:
-    """Never chosen automatically: export asks for it by name."""
-    return False
 
 
 def run(inputs: AttentionInputs, dropout: float) -> Tensor:

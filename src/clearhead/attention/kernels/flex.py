@@ -8,26 +8,23 @@ from torch import Tensor
 from torch.nn.attention import flex_attention as flex
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
+from clearhead.attention.device_info import DeviceInfo
 from clearhead.attention.inputs import AttentionInputs
 from clearhead.attention.weights import rows as rows  # exact softmax: these are the weights it used
 
 
-def unsupported_reason(inputs: AttentionInputs, dropout: float) -> str | None:
+def unsupported_reason(inputs: AttentionInputs, dropout: float, device: DeviceInfo) -> str | None:
     if inputs.scale is None:
         return "FlexAttention supports dot-product scores only"
     if dropout > 0:
         return "FlexAttention has no dropout"
-    if inputs.q.device.type == "cpu" and inputs.needs_grad:
+    if device.type == "cpu" and inputs.needs_grad:
         return "FlexAttention has no backward on a CPU"
-    if inputs.q.device.type == "cpu" and torch.compiler.is_compiling():
+    if device.type == "cpu" and torch.compiler.is_compiling():
         return "compiled FlexAttention fails on a CPU for some lengths"
     if inputs.q.shape[2] != inputs.v.shape[2]:
         return "FlexAttention needs values as wide as keys"
     return None
-
-
-def is_preferred(inputs: AttentionInputs, dropout: float) -> bool:
-    return True
 
 
 def run(inputs: AttentionInputs, dropout: float) -> Tensor:

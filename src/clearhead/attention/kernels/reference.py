@@ -4,16 +4,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from clearhead.attention.device_info import DeviceInfo
 from clearhead.attention.inputs import AttentionInputs
 from clearhead.attention.weights import rows as rows  # the same softmax, for some rows
 
 
-def unsupported_reason(inputs: AttentionInputs, dropout: float) -> str | None:
+def unsupported_reason(inputs: AttentionInputs, dropout: float, device: DeviceInfo) -> str | None:
     return None
-
-
-def is_preferred(inputs: AttentionInputs, dropout: float) -> bool:
-    return True
 
 
 def run(inputs: AttentionInputs, dropout: float) -> Tensor:

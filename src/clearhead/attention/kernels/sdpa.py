@@ -5,13 +5,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from clearhead.attention.biases import DenseBias
+from clearhead.attention.device_info import DeviceInfo
 from clearhead.attention.inputs import AttentionInputs
 from clearhead.attention.masks import Causal, Full
-from clearhead.attention.tuning import TUNING
 from clearhead.attention.weights import rows as rows  # exact softmax: these are the weights it used
 
 
-def unsupported_reason(inputs: AttentionInputs, dropout: float) -> str | None:
+def unsupported_reason(inputs: AttentionInputs, dropout: float, device: DeviceInfo) -> str | None:
     """Equal lengths, dot products, no dropout; a full mask with a dense bias, or a full or causal mask without one."""
     if torch.compiler.is_compiling():
         return "the sdpa kernel does not trace"
@@ -32,19 +32,6 @@ def unsupported_reason(inputs: AttentionInputs, dropout: float) -> str | None:
     if isinstance(inputs.mask, Full) or (isinstance(inputs.mask, Causal) and inputs.layout_q is inputs.layout_k):
         return None
     return "it supports full masks, and causal masks where queries and keys share one layout"
-
-
-def is_preferred(inputs: AttentionInputs, dropout: float) -> bool:
-    """True where the fused kernel is the fastest in each direction that runs."""
-    if isinstance(inputs.bias, DenseBias):
-        return True
-    if inputs.q.device.type != "cpu":
-        return False
-    T, S = inputs.layout_q.length, inputs.layout_k.length
-    assert T is not None and S is not None
-    size = inputs.q.dtype, inputs.layout_q.num_sequences, T, S
-    directions = (False, True) if inputs.needs_grad else (False,)
-    return all(TUNING.fused_is_faster(*size, backward=backward) for backward in directions)
 
 
 def run(inputs: AttentionInputs, dropout: float) -> Tensor:

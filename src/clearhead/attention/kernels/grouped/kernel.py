@@ -13,23 +13,20 @@ from torch.autograd.function import once_differentiable
 
 from clearhead.attention import masks
 from clearhead.attention.biases import RelativeBias
+from clearhead.attention.device_info import DeviceInfo
 from clearhead.attention.inputs import AttentionInputs
 from clearhead.attention.kernels.grouped.compute import GroupedCall, backward, forward
 from clearhead.attention.layout import Layout
 from clearhead.attention.weights import rows as rows  # exact softmax: these are the weights it used
 
 
-def unsupported_reason(inputs: AttentionInputs, dropout: float) -> str | None:
+def unsupported_reason(inputs: AttentionInputs, dropout: float, device: DeviceInfo) -> str | None:
     """Dot-product scores with any mask, without a bias or with a relative one; forward, backward and compiled."""
     if inputs.scale is None:
         return "it supports dot-product scores only"
     if inputs.bias is not None and not isinstance(inputs.bias, RelativeBias):
         return f"it supports `RelativeBias` only, not {type(inputs.bias).__name__}"
     return None
-
-
-def is_preferred(inputs: AttentionInputs, dropout: float) -> bool:
-    return True
 
 
 def run(inputs: AttentionInputs, dropout: float) -> Tensor:

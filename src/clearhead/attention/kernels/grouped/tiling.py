@@ -11,6 +11,9 @@ from clearhead.attention.layout import Layout
 from clearhead.attention.masks import Causal, Full, Mask
 from clearhead.attention.tuning import TUNING
 
+# Scores of one tile on a GPU: a bound of its memory, 64 MiB in float32. Not measured.
+ACCELERATOR_BLOCK_SCORES = 2**24
+
 
 @dataclass(frozen=True, eq=False)
 class Tile:
@@ -95,12 +98,13 @@ class Tiler:
 
     def _line(self, layout: Layout, members: tuple[int, ...], which: slice, within: bool) -> Tensor:
         """Positions of some rows of each member, (b or 1, rows)."""
-        first = torch.tensor([layout.host_starts[i] for i in members], device=layout.device).view(-1, 1)
+        starts = [layout.host_starts[i] for i in members]
+        first = torch.tensor(starts, device=layout.device).view(-1, 1)
         row = torch.arange(which.start, which.stop, device=layout.device).view(1, -1)
         sizes = [layout.host_lengths[i] for i in members]
         if within and min(sizes) < which.stop:
             return first + torch.minimum(row, torch.tensor(sizes, device=layout.device).view(-1, 1) - 1)
-        return (first[:1] if bool((first == first[0]).all()) else first) + row
+        return (first[:1] if len(set(starts)) == 1 else first) + row
 
     def _is_full(self, group: SequenceGroup) -> bool:
         """True if every query of the group may attend to every key."""
@@ -146,13 +150,16 @@ class Tiler:
         hidden = ~self.mask.allows(ids, at_q, at_k).unsqueeze(1)
         hidden = hidden if padding is None else hidden | padding
         empty_rows = hidden.all(-1, keepdim=True)
-        return (hidden & ~empty_rows, empty_rows) if bool(empty_rows.any()) else (hidden, None)
+        if hidden.device.type == "cpu" and not bool(empty_rows.any()):  # elsewhere the answer would have to be awaited
+            return hidden, None
+        return hidden & ~empty_rows, empty_rows
 
     def _blocks(
         self, count: int, t0: int, t1: int, width: int, fused: bool
     ) -> Iterator[tuple[slice, list[slice], slice]]:
         """Sequences, heads and queries of each tile: all for the fused kernel, what a CPU cache holds for matmuls."""
-        heads, capacity = self.num_heads, TUNING.block_scores
+        heads = self.num_heads
+        capacity = TUNING.block_scores if self.layout_q.device.type == "cpu" else ACCELERATOR_BLOCK_SCORES
         if fused:
             yield slice(0, count), [slice(0, heads)], slice(t0, t1)
             return
