@@ -16,6 +16,7 @@ from clearhead.files import (
     manifest,
     read_config,
     read_manifest,
+    read_parts,
     sha256,
     verify,
     verify_if_marked,
@@ -50,6 +51,50 @@ def test_a_manifest_is_read_back(folder):
     assert set(written.files) == {*names(folder), "below/more/x.json"} - {"below", "clearhead.json"}
     assert written.files["config.json"].sha256 == sha256(folder / "config.json")
     assert "schön" in (folder / "clearhead.json").read_text()
+
+
+def test_a_subfolder_with_a_manifest_is_listed_by_it_alone(tmp_path):
+    folder = tmp_path / "tree"
+    (folder / "a" / "b").mkdir(parents=True)
+    for name in ("top.json", "a/one.json", "a/b/two.json"):
+        (folder / name).write_text("{}")
+    inner = write_manifest(folder / "a", {"kind": "part"})
+    outer = write_manifest(folder, {"kind": "root"})
+    assert set(inner.files) == {"one.json", "b/two.json"} and set(outer.files) == {"top.json", "a/clearhead.json"}
+    assert verify(folder) == outer and read_parts(folder, outer) == {"a": inner}
+    (folder / "a" / "b" / "two.json").write_text("[]")
+    with pytest.raises(IntegrityError, match=r"'a/b/two.json' was changed"):
+        verify(folder)
+    write_manifest(folder / "a", {"kind": "part"})  # agrees with its files, but is not the one that was listed
+    with pytest.raises(IntegrityError, match=r"'a/clearhead.json' was changed"):
+        verify(folder)
+    with pytest.raises(IntegrityError, match=r"'a/clearhead.json' was changed"):
+        read_parts(folder, outer)
+    (folder / "a" / "clearhead.json").unlink()
+    with pytest.raises(IntegrityError, match=r"'a/clearhead.json' is missing"):
+        read_parts(folder, outer)
+    with pytest.raises(IntegrityError, match=r"'a/b/two.json' is not listed"):
+        verify(folder)
+
+
+def test_a_manifest_does_not_hide_files_of_another(folder):
+    (folder / "below").mkdir()
+    (folder / "below" / "x.json").write_text("{}")
+    write_manifest(folder / "below", {})
+    with pytest.raises(IntegrityError, match=r"'below/clearhead.json' is not listed"):
+        verify(folder)
+
+
+def test_manifests_are_nested_a_few_times_only(tmp_path):
+    deepest = tmp_path / "root" / "/".join("x" * (manifest.MAX_NESTED + 1))
+    deepest.mkdir(parents=True)
+    below = deepest
+    while below != tmp_path:
+        write_manifest(below, {})
+        below = below.parent
+    assert verify(tmp_path / "root" / "x").version
+    with pytest.raises(IntegrityError, match=f"nested in more than {manifest.MAX_NESTED} other manifests"):
+        verify(tmp_path / "root")
 
 
 def test_writing_again_gives_the_same_bytes(folder):

@@ -8,7 +8,7 @@ SHA-256 and the number of blocks of each shard; blocks can be read in any order.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from clearhead.data.batches import Integers
 from clearhead.data.ragged import Columns
-from clearhead.files import read_manifest, safe_join, verify
+from clearhead.files import Manifest, read_manifest, read_parts, safe_join, verify
 
 Sizes = npt.NDArray[np.uint32]
 
@@ -133,19 +133,21 @@ class Shards:
         sizes: list[int] = []
         for folder in self.folders:
             manifest = verify(folder) if check else read_manifest(folder)
-            if "blocks" not in manifest.metadata:
-                raise ValueError(f"{folder} has no shards: create them with `clearhead prepare`")
-            self._add(folder, manifest.metadata)
+            self._add(folder, manifest)
             sizes.append(int(manifest.metadata["block"]))
         self.size = max(sizes)  # maximum tokens of a block
 
-    def _add(self, folder: Path, metadata: Mapping[str, Any]) -> None:
-        tokenizer: dict[str, str] = metadata["tokenizer"]
+    def _add(self, folder: Path, manifest: Manifest) -> None:
+        parts = {folder: manifest} | {folder / name: part for name, part in read_parts(folder, manifest).items()}
+        blocks = [(path, *one) for path, part in sorted(parts.items()) for one in part.metadata.get("blocks", ())]
+        if not blocks and "block" not in manifest.metadata:
+            raise ValueError(f"{folder} has no shards: create them with `clearhead prepare`")
+        tokenizer: dict[str, str] = manifest.metadata["tokenizer"]
         if self._ends and tokenizer != self.tokenizer:
             raise ValueError(f"{folder} has another tokenizer than {self.folders[0]}: read them separately")
         self.tokenizer = tokenizer  # fingerprint
-        for name, count in metadata["blocks"]:
-            self._paths.append(safe_join(folder, name))
+        for path, name, count in blocks:
+            self._paths.append(safe_join(path, name))
             self._ends.append(count + (self._ends[-1] if self._ends else 0))
 
     def __len__(self) -> int:

@@ -57,7 +57,7 @@ def new_folder(target: str | Path, *, overwrite: bool = False) -> Generator[Path
     try:
         temporary.mkdir()
         yield temporary
-        _sync_tree(temporary)
+        sync_tree(temporary)
         if overwrite and target.exists():
             _replace(temporary, target)
         else:
@@ -67,6 +67,13 @@ def new_folder(target: str | Path, *, overwrite: bool = False) -> Generator[Path
         raise
     _sync(target.parent)  # the new names are on disk before the old folder is removed
     shutil.rmtree(temporary, ignore_errors=True)
+
+
+def publish_folder(source: Path, target: Path) -> None:
+    """Renames a complete folder, whose content is synced already, to `target`, which must not exist."""
+    _check(target, overwrite=False)
+    os.rename(source, target)
+    _sync(target.parent)
 
 
 def stale_temporaries(parent: str | Path) -> list[Path]:
@@ -110,9 +117,10 @@ def _exchange(a: Path, b: Path) -> bool:
     return renameat2(_AT_FDCWD, os.fsencode(a), _AT_FDCWD, os.fsencode(b), _RENAME_EXCHANGE) == 0
 
 
-def _sync_tree(folder: Path) -> None:
+def sync_tree(folder: Path, *, recursive: bool = True) -> None:
+    """Syncs the files of a folder, and of those below it, to disk; files get the permissions of the umask."""
     readable = folder.stat().st_mode & 0o666
-    for root, _, names in os.walk(folder, topdown=False):
+    for root, _, names in os.walk(folder, topdown=False) if recursive else [next(os.walk(folder))]:
         for path in (Path(root, name) for name in names):
             if path.is_symlink():
                 continue

@@ -1,6 +1,7 @@
 """`clearhead.json`, the manifest of a folder: size and SHA-256 of every file, to detect damage.
 
-The hashes are not signed: they detect damage, not forgery.
+The hashes are not signed: they detect damage, not forgery. A subfolder may have a manifest of its own: then the folder
+above lists that manifest alone, so that a folder of any number of files is a tree of manifests of a limited size.
 """
 
 import hashlib
@@ -21,6 +22,7 @@ MANIFEST = "clearhead.json"
 MARKER = {"clearhead": {"manifest": MANIFEST}}  # goes into config.json, so that a missing manifest is detected
 VERSION_KEY = "transformers_version"  # of config.json; transformers writes it, clearhead keeps it
 MAX_MANIFEST_BYTES = 2 << 20
+MAX_NESTED = 4  # manifests in folders of others
 MIN_BYTES_TWO_THREADS = 16 << 20  # prefix this, a second hashing thread costs more than it saves
 LOADED_SUFFIXES = {".json", ".safetensors", ".txt", ".model", ".jinja"}  # files that some program opens by itself
 
@@ -59,7 +61,10 @@ class Manifest:
 
 
 def write_manifest(folder: str | Path, metadata: Mapping[str, Any]) -> Manifest:
-    """Writes the manifest of all files in `folder`, with `metadata`, which must be JSON; returns it."""
+    """Writes the manifest of all files in `folder`, with `metadata`, which must be JSON; returns it.
+
+    Of a subfolder that has a manifest of its own, that manifest alone is listed.
+    """
     folder = Path(folder)
     names = _names(folder)
     size = sum(safe_join(folder, name).stat().st_size for name in names)
@@ -67,10 +72,11 @@ def write_manifest(folder: str | Path, metadata: Mapping[str, Any]) -> Manifest:
     files = _each(lambda name: FileEntry(size=paths[name].stat().st_size, sha256=sha256(paths[name])), names, size)
     plain = json.loads(json.dumps(dict(metadata), allow_nan=False))  # number keys become strings now, not when read
     manifest = Manifest(version=_version(), metadata=plain, files=files)
-    data = _dump(manifest)
+    data = serialize(manifest)
     if len(data) > MAX_MANIFEST_BYTES:
         raise ValueError(
-            f"the manifest of {folder} would have {len(data):,} bytes, over {MAX_MANIFEST_BYTES:,}: give less metadata"
+            f"the manifest of {folder} would have {len(data):,} bytes, over {MAX_MANIFEST_BYTES:,}: give less "
+            "metadata, or put the files into subfolders with a manifest each"
         )
     write_atomic(folder / MANIFEST, data)
     return manifest
@@ -82,7 +88,7 @@ def read_manifest(folder: str | Path) -> Manifest:
     try:
         data = read_bytes(folder, MANIFEST, max_bytes=MAX_MANIFEST_BYTES)
         manifest = _load(parse_json(data, MANIFEST))
-        intact = _dump(manifest) == data
+        intact = serialize(manifest) == data
     except MissingFile:
         raise IntegrityError(folder, {MANIFEST: "is missing"}) from None
     except ValueError as error:
@@ -92,13 +98,38 @@ def read_manifest(folder: str | Path) -> Manifest:
     return manifest
 
 
+def read_parts(folder: str | Path, manifest: Manifest) -> dict[str, Manifest]:
+    """Reads the manifests of the subfolders that `manifest` lists, by name, and checks their hashes."""
+    folder = Path(folder)
+    parts: dict[str, Manifest] = {}
+    for part in _parts(manifest):
+        name = f"{part}/{MANIFEST}"
+        try:
+            problem = _problem(folder, name, manifest.files[name])
+        except FileNotFoundError:
+            problem = "is missing"
+        if problem is not None:
+            raise IntegrityError(folder, {name: problem})
+        parts[part] = read_manifest(folder / part)
+    return parts
+
+
 def verify(folder: str | Path) -> Manifest:
     """Checks every file of `folder` against its manifest and returns the manifest; else raises `IntegrityError`.
+
+    Subfolders with a manifest of their own are checked too.
 
     An unlisted file is an error if its suffix is one of `LOADED_SUFFIXES`, because some program would open it by
     itself; other files (a README, git's files, anything in a folder whose name begins with a dot) may be added.
     """
-    folder = Path(folder)
+    manifest, problems = _check(Path(folder), 0)
+    if problems:
+        raise IntegrityError(Path(folder), problems)
+    return manifest
+
+
+def _check(folder: Path, depth: int) -> tuple[Manifest, dict[str, str]]:
+    """Returns the manifest of a folder, and what does not match it, by file."""
     manifest = read_manifest(folder)
     present = set(_names(folder))
     problems = dict.fromkeys(manifest.files.keys() - present, "is missing")
@@ -110,9 +141,20 @@ def verify(folder: str | Path) -> Manifest:
         hidden = any(part.startswith(".") for part in name.split("/")[:-1])
         if Path(name).suffix.lower() in LOADED_SUFFIXES and not hidden:
             problems[name] = "is not listed in the manifest"
-    if problems:
-        raise IntegrityError(folder, problems)
-    return manifest
+    for part in _parts(manifest):
+        name = f"{part}/{MANIFEST}"
+        if depth == MAX_NESTED:
+            problems.setdefault(name, f"is nested in more than {MAX_NESTED} other manifests")
+        if name not in problems:
+            _, inner = _check(folder / part, depth + 1)
+            problems |= {f"{part}/{name}": why for name, why in inner.items()}
+    return manifest, problems
+
+
+def _parts(manifest: Manifest) -> list[str]:
+    """Returns the subfolders that have a manifest of their own."""
+    end = f"/{MANIFEST}"
+    return [name.removesuffix(end) for name in manifest.files if name.endswith(end)]
 
 
 def verify_if_marked(folder: str | Path) -> Manifest | None:
@@ -161,13 +203,19 @@ def _problem(folder: Path, name: str, file: FileEntry) -> str | None:
 
 
 def _names(folder: Path) -> list[str]:
-    """Lists every file below `folder` except the manifest, by relative name; links to folders are not followed."""
+    """Lists every file below `folder` except the manifest, by relative name; links to folders are not followed.
+
+    Of a subfolder with a manifest of its own, that manifest alone is listed.
+    """
     names: list[str] = []
     pending = [""]
     while pending:
         prefix = pending.pop()
         if prefix.count("/") > MAX_DEPTH:
             raise ValueError(f"{folder} has folders nested deeper than {MAX_DEPTH} levels")
+        if prefix and (folder / prefix / MANIFEST).is_file():
+            names.append(f"{prefix}{MANIFEST}")
+            continue
         for entry in os.scandir(folder / prefix):
             if entry.is_dir(follow_symlinks=False):
                 pending.append(f"{prefix}{entry.name}/")
@@ -176,7 +224,7 @@ def _names(folder: Path) -> list[str]:
     return sorted(name for name in names if name != MANIFEST)
 
 
-def _dump(manifest: Manifest) -> bytes:
+def serialize(manifest: Manifest) -> bytes:
     """Serializes a manifest canonically, with the SHA-256 of the same text without that line."""
     files = {name: vars(file) for name, file in manifest.files.items()}
     body: dict[str, Any] = {"version": manifest.version, "metadata": manifest.metadata, "files": files}

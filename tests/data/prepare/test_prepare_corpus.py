@@ -12,9 +12,11 @@ import time
 
 import pytest
 
-from clearhead.data.prepare.prepare_corpus import PrepareConfig, prepare
+from clearhead.data.prepare.prepare_corpus import MAX_SHARDS, PrepareConfig, check_size, prepare
+from clearhead.data.prepare.steps import SHARDS_PER_PART, SealPart, part_name
 from clearhead.data.shards import Shards
-from clearhead.files import sha256
+from clearhead.files import FileEntry, IntegrityError, Manifest, manifest, sha256, verify
+from clearhead.files.manifest import MAX_MANIFEST_BYTES
 from clearhead.text import Tokenizer, train_tokenizer
 
 pytest.importorskip("datatrove")
@@ -96,12 +98,67 @@ def test_every_document_is_accounted_for(plain, corpus):
     assert (
         len(shards) == summary.blocks and sum(len(b.tokens) for b in shards.take(range(len(shards)))) == summary.tokens
     )
-    assert len(list(target.glob("*.array_record"))) == summary.shards > 3
+    assert len(list(target.glob("part-00000/*.array_record"))) == summary.shards > 3
     shards_words = Tokenizer.load(target / "tokenizer")
     shards_words.check(shards.tokenizer)
     assert len((target / "sources.sha256").read_text().splitlines()) == summary.files
     first = shards_words.decode(shards[0].tokens[: shards[0].sentences[0]].tolist())
     assert (corpus / "data" / "0.txt").read_text().lower().startswith(first[:20].lower())
+
+
+def test_many_shards_are_in_parts_with_a_manifest_each(plain, corpus, tmp_path, monkeypatch):
+    """Two shards a part: the same blocks in the same order, and a damaged shard of any part is named."""
+    monkeypatch.setattr("clearhead.data.prepare.steps.SHARDS_PER_PART", 2)
+    monkeypatch.setattr("clearhead.data.prepare.prepare_corpus.SHARDS_PER_PART", 2)
+    target = tmp_path / "shards"
+    summary = made(corpus, target)
+    parts = sorted(path.name for path in target.glob("part-*"))
+    assert len(parts) == -(-summary.shards // 2) > 1 and summary == plain[1]
+    here, there = Shards(target), Shards(plain[0])
+    every = range(len(there))
+    assert [b.to_bytes() for b in here.take(every)] == [b.to_bytes() for b in there.take(every)]
+    (shard, *_) = (target / parts[-1]).glob("*.array_record")
+    shard.write_bytes(b"x" + shard.read_bytes()[1:])
+    with pytest.raises(IntegrityError, match=f"{parts[-1]}/{shard.name}' was changed"):
+        Shards(target)
+    manifest = target / parts[0] / "clearhead.json"
+    manifest.write_text(manifest.read_text().replace("array_record", "array_rekord", 1))
+    with pytest.raises(IntegrityError, match=f"{parts[0]}/clearhead.json"):
+        Shards(target, check=False)
+
+
+def test_leftovers_of_a_killed_task_are_not_published(corpus, tmp_path):
+    counts, part = tmp_path / "counts", tmp_path / "shards" / "part-00000"
+    counts.mkdir()
+    part.mkdir(parents=True)
+    (counts / "00000.json").write_text('{"blocks": 3}')
+    for suffix in ("array_record", "sizes", "places.gz", "part"):
+        (part / f"shard-00000-of-00001.{suffix}").write_text(suffix)
+    (part / ".shard.sizes.clearhead-01234567.new").write_text("half")
+    SealPart(str(part.parent), str(counts), 1)(None, 0, 1)
+    names = {path.name for path in part.iterdir()}
+    assert names == {f"shard-00000-of-00001.{s}" for s in ("array_record", "sizes", "places.gz")} | {"clearhead.json"}
+    assert verify(part).metadata == {"blocks": [["shard-00000-of-00001.array_record", 3]]}
+
+
+def test_manifests_of_the_largest_corpora_are_small_enough(tmp_path):
+    """A full part, and the root of 60,000 shards and of as many as are accepted; more are refused before reading."""
+    digest = FileEntry(size=2**40, sha256="f" * 64)
+    suffixes = ("array_record", "sizes", "places.gz")
+    shards = [f"shard-{MAX_SHARDS - i - 1}-of-{MAX_SHARDS}" for i in range(SHARDS_PER_PART)]
+    part = Manifest(
+        version="100.100.100",
+        metadata={"blocks": [(f"{shard}.array_record", 10**9) for shard in shards]},
+        files={f"{shard}.{suffix}": digest for shard in shards for suffix in suffixes},
+    )
+    assert len(manifest.serialize(part)) < MAX_MANIFEST_BYTES
+    for count in (60_000, MAX_SHARDS):
+        check_size(count)
+        files = {f"{part_name(rank)}/clearhead.json": digest for rank in range(0, count, SHARDS_PER_PART)}
+        root = Manifest(version="100.100.100", metadata={"summary": "x" * 100_000}, files=files)
+        assert len(manifest.serialize(root)) < MAX_MANIFEST_BYTES
+    with pytest.raises(ValueError, match="the corpus would have 10,000,001 shards"):
+        check_size(MAX_SHARDS + 1)
 
 
 def test_near_doubles_go_too(corpus, tmp_path, plain):

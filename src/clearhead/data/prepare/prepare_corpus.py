@@ -9,6 +9,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +18,23 @@ from clearhead.data.prepare.dedup import PrepareStage
 from clearhead.data.prepare.documents import TASK_BYTES, Split, files_of, tasks_of
 from clearhead.data.prepare.executors import Executor, dropped_of, run_stage
 from clearhead.data.prepare.steps import (
+    SHARDS_PER_PART,
     PackTokens,
     ReadDocuments,
     ReadFiltered,
+    SealPart,
     SilenceDatatrove,
     WriteDocuments,
+    read_counts,
     regex_word_tokenizer,
 )
-from clearhead.data.shards import SIZES
-from clearhead.files import new_folder, sha256, write_atomic, write_manifest
+from clearhead.files import publish_folder, sync_tree, write_atomic, write_manifest
 from clearhead.text import Tokenizer
 
 QUALITY = ("gopher", "repetition", "fineweb", "c4")
 """Quality filters of datatrove, named by the rules they apply."""
 DEDUP = ("none", "exact", "minhash")
+MAX_SHARDS = 10_000_000  # whose parts fit in one manifest
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,7 @@ def prepare(
     tokenizer = Tokenizer.load(settings.tokenizer)
     files = files_of(corpus)
     runs = tasks_of(files, settings.task_bytes)
+    check_size(len(runs))
     work = target.with_name(f"{target.name}.work")
     if target.exists():
         raise ValueError(f"{target} already exists: choose another folder or delete it")
@@ -94,21 +99,31 @@ def prepare(
     for stage in stages(corpus, work, settings, runs):
         run_stage(stage, work / "logs" / stage.name, on=on, workers=workers, on_progress=on_progress)
     summary = _summary(work, settings, runs)
-    _finish(work, target, settings, tokenizer, runs, summary)
+    _finish(work, target, settings, tokenizer, summary)
     return summary
 
 
+def check_size(shards: int) -> None:
+    """Refuse a corpus whose manifests would be too large, before anything is read."""
+    if shards > MAX_SHARDS:
+        raise ValueError(
+            f"the corpus would have {shards:,} shards, and a folder holds at most {MAX_SHARDS:,}: prepare it in "
+            "several folders, and train on a list of them"
+        )
+
+
 def stages(corpus: Path, work: Path, settings: PrepareConfig, runs: list[list[Path]]) -> list[PrepareStage]:
-    """Return the stages: read and filter, find duplicates, pack into shards."""
+    """Return the stages: read and filter, find duplicates, pack into shards, hash them."""
     tasks = len(runs)
     names = tuple(tuple(str(path) for path in run) for run in runs)
-    filtered, shards = str(work / "filtered"), work / "shards"
-    quarantine = work / "quarantine"
-    for folder in (shards, quarantine):
-        folder.mkdir(parents=True, exist_ok=True)
+    filtered, shards, quarantine, sources, counts = (
+        str(work / name) for name in ("filtered", "shards", "quarantine", "sources", "counts")
+    )
+    for folder in (shards, quarantine, sources, counts):
+        Path(folder).mkdir(parents=True, exist_ok=True)
     result = [
         PrepareStage("read", tasks, lambda: [
-            ReadDocuments(str(corpus), names, str(quarantine), settings.split, settings.column),
+            ReadDocuments(str(corpus), names, quarantine, sources, settings.split, settings.column),
             *_filters(settings),
             WriteDocuments(filtered),
         ])
@@ -125,9 +140,10 @@ def stages(corpus: Path, work: Path, settings: PrepareConfig, runs: list[list[Pa
     result.append(
         PrepareStage("pack", tasks, lambda: [
             ReadFiltered(filtered), *final_steps(),
-            PackTokens(str(shards), settings.tokenizer, settings.block, settings.language),
+            PackTokens(shards, counts, settings.tokenizer, settings.block, settings.language),
         ])
     )  # fmt: skip
+    result.append(PrepareStage("seal", ceil(tasks / SHARDS_PER_PART), lambda: [SealPart(shards, counts, tasks)]))
     return result
 
 
@@ -165,7 +181,7 @@ def _summary(work: Path, settings: PrepareConfig, runs: list[list[Path]]) -> Pre
         dropped.update(dropped_of(json.loads(path.read_text(encoding="utf-8"))))
     read, kept = (_count(work / name) for name in ("quarantine", "filtered"))
     quarantined = sum(path.read_bytes().count(b"\n") for path in (work / "quarantine").glob("*.jsonl"))
-    shards = [json.loads(p.read_text(encoding="utf-8")) for p in sorted((work / "shards").glob("*.json"))]
+    shards = [read_counts(work / "counts", rank) for rank in range(len(runs))]
     sums = {name: sum(shard[name] for shard in shards) for name in ("documents", "blocks", "tokens", "sentences")}
     duplicates = kept - sums["documents"]
     if duplicates:
@@ -186,25 +202,23 @@ def _finish(
     target: Path,
     settings: PrepareConfig,
     tokenizer: Tokenizer,
-    runs: list[list[Path]],
     summary: PrepareSummary,
 ) -> None:
-    """Write the final folder: shards, places, quarantine, and a manifest with the settings."""
-    with new_folder(target) as new:
-        blocks: list[tuple[str, int]] = []
-        for path in sorted((work / "shards").glob("*.array_record")):
-            counts = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-            blocks.append((path.name, counts["blocks"]))
-            for name in (path.name, path.with_suffix(SIZES).name, path.with_suffix(".places.gz").name):
-                shutil.copyfile(work / "shards" / name, new / name)
-        unreadable = "".join(p.read_text(encoding="utf-8") for p in sorted((work / "quarantine").glob("*.jsonl")))
-        (new / "quarantine.jsonl").write_text(unreadable, encoding="utf-8")
-        hashes = (f"{sha256(path)}  {path.name}\n" for run in runs for path in run if path.is_file())
-        (new / "sources.sha256").write_text("".join(hashes), encoding="utf-8")
-        tokenizer.save(new / "tokenizer")
-        steps = {name: value for name, value in asdict(settings).items() if name != "tokenizer"}
-        write_manifest(new, {
-            "blocks": blocks, "block": settings.block, "tokenizer": tokenizer.fingerprint(), "steps": steps,
-            "summary": asdict(summary), "vocab_size": tokenizer.vocab_size,
-        })  # fmt: skip
+    """Add tokenizer, quarantine, hashes of the sources and a manifest to the sealed parts; move all to `target`."""
+    new = work / "shards"
+    for path in new.iterdir():
+        if not path.name.startswith("part-"):  # of a run that was stopped here
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for name, folder, suffix in (("quarantine.jsonl", "quarantine", "jsonl"), ("sources.sha256", "sources", "sha256")):
+        with (new / name).open("w", encoding="utf-8") as file:
+            file.writelines(path.read_text(encoding="utf-8") for path in sorted((work / folder).glob(f"*.{suffix}")))
+    tokenizer.save(new / "tokenizer")
+    steps = {name: value for name, value in asdict(settings).items() if name != "tokenizer"}
+    write_manifest(new, {
+        "block": settings.block, "tokenizer": tokenizer.fingerprint(), "steps": steps, "summary": asdict(summary),
+        "vocab_size": tokenizer.vocab_size,
+    })  # fmt: skip
+    for path in (new / "tokenizer", new):
+        sync_tree(path, recursive=False)
+    publish_folder(new, target)
     shutil.rmtree(work)

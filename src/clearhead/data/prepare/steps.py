@@ -19,10 +19,12 @@ from typing import Any
 
 from clearhead.data.prepare.documents import Split, UnreadableDocument, documents
 from clearhead.data.shards import SIZES, packed, write_shard
-from clearhead.files import write_atomic
+from clearhead.files import sha256, sync_tree, write_atomic, write_manifest
 from clearhead.text import Tokenizer, split_sentences, tokenize_sentences
 
 TOKENIZE_DOCUMENTS = 256  # documents tokenized at once
+SHARDS_PER_PART = 1000  # of a subfolder with a manifest of its own
+PLACES = ".places.gz"  # suffix of the file with the place of each document of a shard
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 
@@ -55,11 +57,12 @@ class ReadDocuments:
     corpus: str
     runs: tuple[tuple[str, ...], ...]  # the files of each task
     folder: str  # quarantine folder
+    sources: str  # folder of the hashes of the files
     split: Split
     column: str
 
     def __call__(self, data: Any, rank: int, world_size: int) -> Iterator[Any]:
-        """Yield the documents, then write the quarantine file."""
+        """Yield the documents, then write the quarantine file and the SHA-256 of each file."""
         from datatrove.data import Document
 
         unreadable: list[str] = []
@@ -74,6 +77,9 @@ class ReadDocuments:
                     yield Document(document.text, document.place)
         write_atomic(Path(self.folder) / f"{rank:05d}.jsonl", "".join(f"{line}\n" for line in unreadable))
         write_atomic(Path(self.folder) / f"{rank:05d}.count", str(count))
+        paths = (path for path in map(Path, self.runs[rank]) if path.is_file())
+        hashes = "".join(f"{sha256(path)}  {path.name}\n" for path in paths)
+        write_atomic(Path(self.sources) / f"{rank:05d}.sha256", hashes)
 
 
 @dataclass(frozen=True)
@@ -111,9 +117,10 @@ class ReadFiltered:
 
 @dataclass(frozen=True)
 class PackTokens:
-    """Last step: split into sentences, tokenize, pack into blocks, write a shard."""
+    """Split into sentences, tokenize, pack into blocks, write a shard into its part of the folder."""
 
     folder: str
+    counts: str  # folder of the numbers of documents, blocks, tokens and sentences of each shard
     tokenizer: str
     block: int
     language: str
@@ -121,22 +128,47 @@ class PackTokens:
     def __call__(self, data: Iterable[Any], rank: int, world_size: int) -> None:
         """Write the shard, and files with the places of its documents and the sizes of its blocks."""
         places: list[str] = []
-        target = Path(self.folder) / shard_name(rank, world_size)
+        target = Path(self.folder) / part_name(rank) / shard_name(rank, world_size)
+        target.parent.mkdir(parents=True, exist_ok=True)
         part = target.with_suffix(".part")
         sizes = write_shard(part, packed(self._sentences(data, places), self.block))
         names = "".join(f"{place}\n" for place in places).encode()
-        write_atomic(target.with_suffix(".places.gz"), gzip.compress(names, 6, mtime=0))
+        write_atomic(target.with_suffix(PLACES), gzip.compress(names, 6, mtime=0))
         write_atomic(target.with_suffix(SIZES), sizes.tobytes())
         os.replace(part, target)
         tokens, sentences, _ = sizes.sum(axis=0, dtype=int).tolist()
         counts = {"documents": len(places), "blocks": len(sizes), "tokens": tokens, "sentences": sentences}
-        write_atomic(target.with_suffix(".json"), json.dumps(counts))
+        write_atomic(_counts_path(self.counts, rank), json.dumps(counts))
 
     def _sentences(self, data: Iterable[Any], places: list[str]) -> Iterator[list[list[int]]]:
         stream, tokenizer = iter(data), _tokenizer(self.tokenizer)
         while chunk := list(islice(stream, TOKENIZE_DOCUMENTS)):
             places += [document.id for document in chunk]
             yield from tokenize_sentences([document.text for document in chunk], tokenizer, self.language)
+
+
+@dataclass(frozen=True)
+class SealPart:
+    """Last step: hash the files of a part, delete what a killed task left there, and write the part's manifest."""
+
+    folder: str
+    counts: str
+    num_shards: int
+
+    def __call__(self, data: Any, rank: int, world_size: int) -> None:
+        first = rank * SHARDS_PER_PART
+        part = Path(self.folder) / part_name(first)
+        blocks: list[tuple[str, int]] = []
+        expected: set[str] = set()
+        for shard in range(first, min(first + SHARDS_PER_PART, self.num_shards)):
+            path = Path(shard_name(shard, self.num_shards))
+            expected |= {path.name, path.with_suffix(SIZES).name, path.with_suffix(PLACES).name}
+            blocks.append((path.name, read_counts(self.counts, shard)["blocks"]))
+        for path in part.iterdir():
+            if path.name not in expected:
+                path.unlink()
+        write_manifest(part, {"blocks": blocks})
+        sync_tree(part)
 
 
 def split_words(text: str) -> list[str]:
@@ -163,6 +195,19 @@ def regex_word_tokenizer(language: str) -> Any:
 
 def shard_name(rank: int, tasks: int) -> str:
     return f"shard-{rank:05d}-of-{tasks:05d}.array_record"
+
+
+def part_name(rank: int) -> str:
+    """Return the subfolder that the shard of a task is written to."""
+    return f"part-{rank // SHARDS_PER_PART:05d}"
+
+
+def read_counts(folder: str | Path, rank: int) -> dict[str, int]:
+    return json.loads(_counts_path(folder, rank).read_text(encoding="utf-8"))
+
+
+def _counts_path(folder: str | Path, rank: int) -> Path:
+    return Path(folder) / f"{rank:05d}.json"
 
 
 @cache
