@@ -268,11 +268,13 @@ def test_a_policy_that_allows_the_page_s_own_code_alone(animals):
 def test_links_of_a_preface_select_heads_and_comparisons(tab, animals, tmp_path):
     """Links before the viewer change what it shows; the policy allows their style sheet."""
     links = '<h1>Before</h1><a href="#lines.1.4.2.nospecial.vs0-4-2">both</a>'
-    (tmp_path / "page.html").write_text(page(animals, Preface(html=links, style="h1 { color: rgb(1, 2, 3); }")))
+    style = "h1 { color: rgb(1, 2, 3); }"
+    (tmp_path / "page.html").write_text(page(animals, Preface(html=links, style=style, start="#lines.0.2.1")))
     tab.context.set_offline(True)
     tab.goto((tmp_path / "page.html").as_uri())
     tab.wait_for_selector(".lines .word")
     assert tab.evaluate("getComputedStyle(document.querySelector('h1')).color") == "rgb(1, 2, 3)"
+    assert tab.locator("section.panel").get_attribute("aria-label") == "encoder.2, head 1"
     assert tab.url.endswith("page.html") and tab.evaluate("scrollY") == 0
     tab.click("text=both")
     tab.wait_for_selector("main.two")

@@ -9,7 +9,7 @@ import { Viewer } from "./viewer";
 function createViewer(root: HTMLElement, text: string, base: string | null): Viewer {
   const scene = parseScene(text);
   const source = base === null ? new EmbeddedSource(scene) : new LiveSource(scene, base);
-  return new Viewer(root, scene, source, fromHash(location.hash));
+  return new Viewer(root, scene, source, fromHash(location.hash || (root.dataset.start ?? "")));
 }
 
 async function startPage(root: HTMLElement): Promise<void> {

@@ -26,13 +26,19 @@ def shown_estimates(result: SuiteResult, limit: int = MAX_ROWS) -> list[Estimate
     return [e for e in estimates if id(e) in kept]
 
 
+def by_ideal(estimates: Sequence[Estimate]) -> list[list[Estimate]]:
+    """Return the estimates that have an ideal value apart from the others, whose range is another one."""
+    parts = [[e for e in estimates if (e.ideal is None) is other] for other in (False, True)]
+    return sorted(filter(None, parts), key=lambda part: estimates.index(part[0]))
+
+
 def draw_audit(results: Sequence[SuiteResult], title: str) -> Figure:
     """Plot the estimates of each suite below each other; an estimate that is flagged is marked by its color."""
-    rows = [shown_estimates(result) for result in results]
-    heights = [0.27 * len(some) + 0.9 for some in rows]
-    with new_figure(8.4, sum(heights) + 0.5, title) as figure:
-        all_axes = figure.subplots(len(results), 1, height_ratios=heights, squeeze=False)[:, 0]
-        for axes, result, some in zip(all_axes, results, rows, strict=True):
+    parts = [(result, some) for result in results for some in by_ideal(shown_estimates(result))]
+    heights = [0.27 * len(some) + 0.9 for _, some in parts]
+    with new_figure(8.4, sum(heights) + 0.5, title.replace("$", r"\$")) as figure:
+        all_axes = figure.subplots(len(parts), 1, height_ratios=heights, squeeze=False)[:, 0]
+        for axes, (result, some) in zip(all_axes, parts, strict=True):
             _draw(axes, result, some)
     return figure
 
@@ -45,8 +51,8 @@ def _draw(axes: Axes, result: SuiteResult, estimates: Sequence[Estimate]) -> Non
         axes.plot([e.value], [place], marker="o", markersize=5, color=color)
         if e.ideal is not None:
             axes.plot([e.ideal, e.ideal], [place - 0.5, place + 0.5], color="#556372", linewidth=1, linestyle=":")
-    labels = [f"{e.name} ({e.count:,}{', too few' if e.too_small else ''})" for e in estimates]
-    axes.set_yticks(list(places), labels, fontsize=8)
+    labels = [f"{e.name} ({e.count:,}{', few' if e.too_small else ''})" for e in estimates]
+    axes.set_yticks(list(places), labels, fontsize=8, parse_math=False)  # a name may have a dollar sign
     axes.set_ylim(len(estimates) - 0.4, -0.6)
     axes.grid(axis="x")
     axes.set_axisbelow(True)

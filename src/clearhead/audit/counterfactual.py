@@ -15,6 +15,7 @@ import numpy as np
 
 from clearhead.audit.crossed_bootstrap import crossed_mean
 from clearhead.audit.estimates import AuditedExample, Estimate, SuiteResult, corrected
+from clearhead.audit.run_in_chunks import OnProgress, no_progress, run_in_chunks
 from clearhead.data.group_terms import SwappedText, categories, compared_groups, data_hash, fill, swap
 from clearhead.metrics.bootstrap import Numbers
 from clearhead.pipeline import Pipeline
@@ -26,6 +27,7 @@ FILE = Path(__file__).with_name("counterfactual.toml")
 PERSONS_PER_TEMPLATE = 6  # of each group; each person is in several templates
 MAX_TEXTS = 2000  # of a user's own, drawn with the seed
 MAX_EXAMPLES = 50
+CHUNK = 256  # texts between two reports of progress
 NUMBER = "number"  # the label of a regression
 
 Classifier = Callable[[Sequence[TextInput]], Sequence[Classification]]
@@ -54,6 +56,7 @@ def audit_classifier(
     seed: int = 0,
     persons_per_template: int = PERSONS_PER_TEMPLATE,
     max_texts: int = MAX_TEXTS,
+    on_progress: OnProgress = no_progress,
 ) -> SuiteResult:
     """Measure how the labels and scores of a classifier change with the group that a text names.
 
@@ -67,7 +70,11 @@ def audit_classifier(
     else:
         chosen = _sample(list(texts), max_texts, seed)
         examples, notes = swapped_examples(chosen)
-    result = measure(examples, lambda inputs: _classify(pipeline, inputs), seed=seed)
+
+    def classify(inputs: Sequence[TextInput]) -> list[Classification]:
+        return run_in_chunks(lambda some: _classify(pipeline, some), inputs, CHUNK, on_progress)
+
+    result = measure(examples, classify, seed=seed)
     return replace(result, notes=(*notes, *result.notes))
 
 

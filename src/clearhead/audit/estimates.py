@@ -59,6 +59,7 @@ class SuiteResult:
     version: str
     sha256: str  # of the data files
     seed: int
+    own_texts: bool = False  # whether the examples are of a user's own file
 
     @property
     def flagged(self) -> tuple[Estimate, ...]:

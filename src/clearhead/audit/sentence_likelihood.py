@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import Literal
 
@@ -12,21 +12,17 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from clearhead.attention import Layout
+from clearhead.audit.run_in_chunks import OnProgress, no_progress
 from clearhead.hub.folder import LoadedModel
 from clearhead.metrics.bootstrap import Numbers
 from clearhead.models.heads import LMHead, PretrainingHead
 from clearhead.tasks.embed_texts import batches
+from clearhead.text import Tokenizer
 
 BATCH_TOKENS = 8192
 CHUNK_TOKENS = 512  # whose scores over the vocabulary are in memory
 
 LikelihoodKind = Literal["masked", "causal"]
-OnProgress = Callable[[int, int], object]
-"""Progress callback: `on_progress(done, total)`."""
-
-
-def no_progress(done: int, total: int) -> None:
-    """Ignore progress."""
 
 
 def likelihood_kind(loaded: LoadedModel) -> LikelihoodKind:
@@ -50,6 +46,20 @@ def shared_places(first: Sequence[int], second: Sequence[int]) -> tuple[list[int
         [block.a + i for block in blocks for i in range(block.size)],
         [block.b + i for block in blocks for i in range(block.size)],
     )
+
+
+def num_tokens(loaded: LoadedModel, text: str) -> int:
+    """Return how many tokens a model reads to score a text."""
+    tokenizer = loaded.require_tokenizer
+    if likelihood_kind(loaded) == "masked":
+        return len(tokenizer(text, offsets=False).ids)
+    return len(_start(tokenizer)) + len(tokenizer(text, special=False, offsets=False).ids)
+
+
+def _start(tokenizer: Tokenizer) -> Tensor:
+    """Return the first token that the tokenizer puts before texts, or a newline where it puts none."""
+    start = tokenizer("", offsets=False).ids[:1]
+    return start if len(start) else tokenizer("\n", special=False, offsets=False).ids
 
 
 @torch.inference_mode()
@@ -96,8 +106,7 @@ def log_likelihoods(
     A text follows the first token that the tokenizer puts before texts, or a newline where it puts none.
     """
     tokenizer = loaded.require_tokenizer
-    start = tokenizer("", offsets=False).ids[:1]
-    start = start if len(start) else tokenizer("\n", special=False, offsets=False).ids
+    start = _start(tokenizer)
     ids = [torch.cat([start, tokenizer(text, special=False, offsets=False).ids]) for text in texts]
     sizes = [len(one) - len(start) for one in ids]
     sums, done = np.zeros(len(texts)), 0

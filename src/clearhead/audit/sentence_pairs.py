@@ -16,19 +16,21 @@ from pathlib import Path
 import numpy as np
 
 from clearhead.audit.estimates import AuditedExample, SuiteResult, corrected, mean_estimate
+from clearhead.audit.run_in_chunks import OnProgress, no_progress
 from clearhead.audit.sentence_likelihood import (
     LikelihoodKind,
-    OnProgress,
     likelihood_kind,
     log_likelihoods,
-    no_progress,
+    num_tokens,
     pseudo_log_likelihoods,
 )
 from clearhead.data import read_rows
+from clearhead.data.readers import columns_of
 from clearhead.hub.folder import LoadedModel
 from clearhead.metrics.bootstrap import Numbers
 
 VERSION = "1"
+ANNOTATIONS = "annotations"
 MAJORITY = 3  # annotators that have to name the type of a pair
 
 METHODS: dict[LikelihoodKind, str] = {
@@ -53,22 +55,37 @@ class SentencePair:
 
 
 def read_pairs(path: Path) -> list[SentencePair]:
-    """Read a table with the columns of CrowS-Pairs: sent_more, sent_less, stereo_antistereo, bias_type, annotations."""
-    names = {"more": "sent_more", "less": "sent_less", "direction": "stereo_antistereo", "type": "bias_type"}
-    columns = {**names, "annotations": "annotations"}
+    """Read a table with the columns of CrowS-Pairs: sent_more, sent_less, stereo_antistereo, bias_type, annotations.
+
+    The last one, the types that each annotator named, may be left out.
+    """
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}: check the path")
+    columns = {"more": "sent_more", "less": "sent_less", "direction": "stereo_antistereo", "type": "bias_type"}
+    if ANNOTATIONS in columns_of(path):
+        columns[ANNOTATIONS] = ANNOTATIONS
     pairs: list[SentencePair] = []
-    for row in read_rows(path, columns):
+    rows = read_rows(path, columns)
+    for row in rows:
         values = row.values
         if values["direction"] not in ("stereo", "antistereo"):
             raise ValueError(
                 f"{path}, line {row.line}: stereo_antistereo is {values['direction']!r}: write stereo or antistereo"
             )
         texts = values["more"], values["less"]
-        flaw = pair_flaw(*texts, values["type"], values["annotations"])
+        try:
+            flaw = pair_flaw(*texts, values["type"], values.get(ANNOTATIONS, ""))
+        except (json.JSONDecodeError, TypeError):
+            raise ValueError(
+                f"{path}, line {row.line}: annotations are {values[ANNOTATIONS]!r:.80}: write a list of types for each "
+                "annotator, such as [['age'], ['age', 'gender']], or leave the column out"
+            ) from None
         is_stereotype = values["direction"] == "stereo"
         pairs.append(
             SentencePair(more=texts[0], less=texts[1], stereotype=is_stereotype, bias_type=values["type"], flaw=flaw)
         )
+    if rows.num_skipped or not pairs:
+        raise ValueError(f"{path}: {rows.report() or 'there are no rows'}: write one pair per row, all columns filled")
     return pairs
 
 
@@ -89,12 +106,25 @@ def audit_pairs(
     seed: int = 0,
     on_progress: OnProgress = no_progress,
 ) -> SuiteResult:
-    """Compare the two sentences of each pair: of all pairs, of each type, and of the pairs with known flaws."""
-    kind = likelihood_kind(loaded)
+    """Compare the two sentences of each pair: of all pairs, of each type, and of the pairs with known flaws.
+
+    Pairs with a sentence that is longer than the model reads are left out, and counted in a note.
+    """
+    kind, given = likelihood_kind(loaded), len(pairs)
+    if loaded.max_len is not None:
+        limit = loaded.max_len
+        pairs = [p for p in pairs if max(num_tokens(loaded, text) for text in (p.more, p.less)) <= limit]
+        if not pairs:
+            raise ValueError(
+                f"each of {given} pairs has a sentence longer than the {limit} tokens that the model reads"
+            )
+    notes: list[str] = []
+    if len(pairs) < given:
+        notes.append(f"{given - len(pairs):,} pairs are longer than the {loaded.max_len} tokens that the model reads")
     texts = [(pair.more, pair.less) for pair in pairs]
     if kind == "masked":
         effects = np.subtract(*pseudo_log_likelihoods(loaded, texts, on_progress).T)
-        return pair_result(kind, pairs, effects, data_sha256=data_sha256, seed=seed)
+        return pair_result(kind, pairs, effects, notes=notes, data_sha256=data_sha256, seed=seed)
     totals, lengths = (
         x.reshape(-1, 2) for x in log_likelihoods(loaded, [text for pair in texts for text in pair], on_progress)
     )
@@ -102,13 +132,14 @@ def audit_pairs(
     if not len(matched):
         raise ValueError(
             f"of {len(pairs)} pairs none has sentences of equally many tokens: there is nothing to compare"
+            + "".join(f"; {note}" for note in notes)
         )
     means = totals / np.maximum(lengths, 1)
     chosen = [pairs[i] for i in matched.tolist()]
     per_token = 100.0 * (means[:, 0] > means[:, 1])
     return pair_result(
         kind, chosen, (totals[:, 0] - totals[:, 1])[matched], {"any length": per_token},
-        data_sha256=data_sha256, seed=seed,
+        notes=notes, data_sha256=data_sha256, seed=seed,
     )  # fmt: skip
 
 
@@ -118,6 +149,7 @@ def pair_result(
     effects: Numbers,
     others: dict[str, Numbers] | None = None,
     *,
+    notes: Sequence[str] = (),
     data_sha256: str,
     seed: int,
 ) -> SuiteResult:
@@ -137,14 +169,14 @@ def pair_result(
     values = {name: preferred[rows] for name, rows in groups.items() if rows.any()} | (others or {})
     estimates = [mean_estimate(name, of, ideal=50.0, seed=seed) for name, of in values.items()]
     flaws = [pair.flaw for pair in pairs if pair.flaw]
-    notes = [f"{flaws.count(flaw):,} pairs with a known flaw: {flaw}" for flaw in sorted(set(flaws))]
+    found = [f"{flaws.count(flaw):,} pairs with a known flaw: {flaw}" for flaw in sorted(set(flaws))]
     if ties := int((effects == 0).sum()):
-        notes.append(f"{ties:,} pairs whose sentences are equally likely count for no preference")
+        found.append(f"{ties:,} pairs whose sentences are equally likely count for no preference")
     return SuiteResult(
         suite="crows_pairs", title="Sentence pairs", method=METHODS[kind], unit="%", estimates=corrected(estimates),
         examples=tuple(
             AuditedExample(texts=(pair.more, pair.less), effect=float(effect), group=pair.bias_type)
             for pair, effect in zip(pairs, effects, strict=True)
         ),
-        notes=tuple(notes), version=VERSION, sha256=data_sha256, seed=seed,
+        notes=(*notes, *found), version=VERSION, sha256=data_sha256, seed=seed,
     )  # fmt: skip

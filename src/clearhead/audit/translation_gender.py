@@ -24,6 +24,7 @@ from clearhead.audit.estimates import (
     mean_estimate,
 )
 from clearhead.audit.gendered_nouns import LANGUAGES, Gender, Language, gendered_nouns, split_words
+from clearhead.audit.run_in_chunks import OnProgress, no_progress, run_in_chunks
 from clearhead.audit.translated_entity import TranslatedEntity, find_entity, word_at
 from clearhead.audit.word_alignment import learn_alignments, merge_tokens, spans
 from clearhead.data.datasets import locate
@@ -32,6 +33,7 @@ from clearhead.metrics.bootstrap import Numbers
 from clearhead.pipeline import Pipeline
 
 VERSION = "1"
+CHUNK = 256  # sentences between two reports of progress
 MIN_GROUP = 5  # sentences of each gender that an occupation needs for an estimate of its own
 GENDERS: tuple[Gender, ...] = ("male", "female", "neutral")
 NOT_FOUND = len(GENDERS)
@@ -92,7 +94,7 @@ def score_translations(
     """
     found = find_entities(sentences, translations, language, alignments=alignments)
     return SuiteResult(
-        suite="translation-gender",
+        suite="winomt",
         title=f"Gender of people in translations from English to {_TITLES[_check_language(language)]}",
         method=_METHOD,
         unit="%",
@@ -113,6 +115,7 @@ def audit_translation(
     seed: int = 0,
     max_examples: int | None = None,
     beam: int | None = 1,
+    on_progress: OnProgress = no_progress,
 ) -> SuiteResult:
     """Translate the sentences of WinoMT with a model, and return what its translations show about gender.
 
@@ -124,7 +127,11 @@ def audit_translation(
     if max_examples is not None and max_examples < len(rows):
         drawn = np.random.default_rng(seed).choice(len(rows), max_examples, replace=False)
         rows = [rows[i] for i in sorted(drawn.tolist())]
-    translations = pipeline.translate([row.text for row in rows], beam=beam, align=True)
+
+    def translate(texts: Sequence[str]) -> list[Translation]:
+        return pipeline.translate(texts, beam=beam, align=True)
+
+    translations = run_in_chunks(translate, [row.text for row in rows], CHUNK, on_progress)
     alignments = [word_alignment(pipeline, row.text, one) for row, one in zip(rows, translations, strict=True)]
     return score_translations(rows, [one.text for one in translations], target, alignments=alignments, seed=seed)
 

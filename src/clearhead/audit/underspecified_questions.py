@@ -17,6 +17,7 @@ import numpy as np
 
 from clearhead.audit.crossed_bootstrap import crossed_mean
 from clearhead.audit.estimates import AuditedExample, Estimate, SuiteResult, corrected
+from clearhead.audit.run_in_chunks import OnProgress, no_progress, run_in_chunks
 from clearhead.data.group_terms import categories, data_hash, fill
 from clearhead.metrics.bootstrap import Numbers
 from clearhead.pipeline import Pipeline
@@ -29,6 +30,7 @@ FILE = Path(__file__).with_name("underspecified_questions.toml")
 CANDIDATES = 20  # answers of a reader among which the two persons are looked for
 ROUNDS = 2  # how often each paragraph is used for two groups, with other attributes
 MAX_EXAMPLES = 50
+CHUNK = 256  # questions between two reports of progress
 
 Question = tuple[str, str]  # a question and its paragraph
 Reader = Callable[[Sequence[Question]], Sequence[Sequence[AnswerSpan]]]
@@ -96,12 +98,18 @@ class QuestionScores:
         return float((lead[0] - lead[1] + lead[2] - lead[3]) / 4)
 
 
-def audit_reader(pipeline: Pipeline, *, seed: int = 0, rounds: int = ROUNDS) -> SuiteResult:
+def audit_reader(
+    pipeline: Pipeline, *, seed: int = 0, rounds: int = ROUNDS, on_progress: OnProgress = no_progress
+) -> SuiteResult:
     """Measure which of two groups a reader names where the paragraph does not answer the question.
 
     `rounds` is how often each paragraph is used for two groups, each time with another attribute.
     """
-    return measure_reader(questions(seed=seed, rounds=rounds), lambda asked: _read(pipeline, asked), seed=seed)
+
+    def read(asked: Sequence[Question]) -> list[tuple[AnswerSpan, ...]]:
+        return run_in_chunks(lambda some: _read(pipeline, some), asked, CHUNK, on_progress)
+
+    return measure_reader(questions(seed=seed, rounds=rounds), read, seed=seed)
 
 
 def _read(pipeline: Pipeline, asked: Sequence[Question]) -> list[tuple[AnswerSpan, ...]]:
@@ -189,7 +197,7 @@ def measure_reader(asked: Sequence[UnderspecifiedQuestion], read: Reader, *, see
     estimates += [_mean(name, 100 * np.array(values), asked, everything, seed) for name, values in errors.items()]
     order = np.argsort(-np.abs(effects), kind="stable")[:MAX_EXAMPLES]
     return SuiteResult(
-        suite="underspecified-questions", title="Reader: whom it names where the paragraph does not say",
+        suite="underspecified_questions", title="Reader: whom it names where the paragraph does not say",
         method="Mean of the comparative measure C of UnQover in percentage points of probability, which cancels the "
         "order of the persons and answers that ignore the question: above 0, the group before 'against' is named "
         "more for the first attributes than for the second.",

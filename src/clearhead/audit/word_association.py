@@ -59,6 +59,7 @@ def audit_associations(pipeline: Pipeline, *, seed: int = 0) -> SuiteResult:
         if not test.is_control:
             found, p_value = associate(test, vectors, seed=seed)
             estimates.append(replace(found, p_value=p_value if test.is_tested else None))
+    twins = len(words) - len({vector.round(6).tobytes() for vector in known.values()})
     note = f"control ({control.name}): effect size {shown.value:.2f}, p = {chance:.2g}"
     if shown.low <= 0:
         note += "; these vectors do not show it, so that small associations of the other tests mean nothing"
@@ -67,9 +68,19 @@ def audit_associations(pipeline: Pipeline, *, seed: int = 0) -> SuiteResult:
         suite="associations", title="Sentence vectors: associations of groups with attributes",
         method="Effect size d of the WEAT, on the mean vector of each word over short sentences (SEAT), with a "
         "two-sided permutation test: above 0, the group before 'against' is nearer to the first attribute.",
-        unit="", estimates=results, examples=neighbors(vectors, near), notes=(note, *_disagreements(results)),
+        unit="", estimates=results, examples=neighbors(vectors, near),
+        notes=(note, *_same_vectors(twins, len(words)), *_disagreements(results)),
         version=VERSION, sha256=data_hash(FILE), seed=seed,
     )  # fmt: skip
+
+
+def _same_vectors(count: int, total: int) -> list[str]:
+    """Return a note if words have the vector of another word, as they do where a tokenizer does not know them."""
+    if not count:
+        return []
+    return [
+        f"{count:,} of {total:,} words have the same vector as another word: the tokenizer does not tell them apart"
+    ]
 
 
 def _disagreements(estimates: Sequence[Estimate]) -> list[str]:

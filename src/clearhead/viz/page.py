@@ -22,6 +22,7 @@ class Preface:
 
     html: str
     style: str
+    start: str = ""  # fragment of what the viewer shows first
 
 
 def page(scene: Scene, preface: Preface | None = None) -> str:
@@ -36,7 +37,9 @@ def embedded_page(name: str, title: str, data: dict[str, Any], preface: Preface 
     inside = f'<script type="application/json" id="scene">{to_json(data)}</script>'
     head = "\n".join(f"<style>{style}</style>" for style in styles)
     before = f'<article class="preface">{preface.html}</article>' if preface else ""
-    return _document(title, policy, head, inside, f'<script type="module">{script}</script>', before=before)
+    start = f' data-start="{html.escape(preface.start)}"' if preface and preface.start else ""
+    root = f'<div id="clearhead"{start}></div>'
+    return _document(title, policy, head, inside, f'<script type="module">{script}</script>', before=before, root=root)
 
 
 def static_page(title: str, content: Preface) -> str:
@@ -62,7 +65,7 @@ def _document(
     script: str,
     *,
     before: str = "",
-    root: str = '<div id="clearhead"></div>',
+    root: str,
 ) -> str:
     parts = (part for part in (head, before, root, data, script) if part)
     return "\n".join(

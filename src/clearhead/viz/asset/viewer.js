@@ -3345,7 +3345,7 @@ function Z(t, e) {
 }
 function xs(t, e, n) {
   const s = ks(e), i = n === null ? new As(s) : new Ns(s, n);
-  return new Oo(t, s, i, qn(location.hash));
+  return new Oo(t, s, i, qn(location.hash || (t.dataset.start ?? "")));
 }
 async function Ho(t) {
   const e = document.getElementById("scene"), n = t.dataset.live ?? null;
