@@ -34,9 +34,9 @@ def audit_page(
         f'<main class="audit"><h1>{escape(title)}</h1>'
         '<p class="dim">Lines are 95 % intervals (bootstrap); the dotted mark is the value of a model without this '
         'bias. <span class="flag">Marked</span> values differ from it with p &lt; 0.05, corrected for all values of '
-        f"the suite (Holm). Groups of fewer than {MIN_ROWS} rows are marked as few: their intervals hold less often, and "
-        "they are tested only where the test is exact for small groups. A suite measures what its "
-        "sentences contain: a value near the mark does not show that a model is fair.</p>"
+        f"the suite (Holm). Groups of fewer than {MIN_ROWS} rows are marked as few: their intervals hold less often, "
+        "and they are tested only where the test is exact for small groups. A suite measures what its sentences "
+        "contain: a value near the mark does not show that a model is fair.</p>"
         f"<ul>{overview}</ul>{sections}</main>"
     )
     return static_page(title, Preface(html=content, style=STYLE))
