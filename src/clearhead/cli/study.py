@@ -13,24 +13,13 @@ import typer
 from clearhead.cli.command import report_errors
 from clearhead.cli.demo import command_line
 from clearhead.cli.options import JsonOption
-from clearhead.studies.study_tables import (
-    show_adapted,
-    show_bottleneck,
-    show_domain,
-    show_efficient,
-    show_gradient,
-    show_labels,
-    show_language_models,
-    show_recall,
-    show_scaling,
-    show_word_order,
-    show_word_senses,
-)
+from clearhead.studies import study_tables
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from clearhead.studies.adapted_attention import AdaptedResult
+    from clearhead.studies.bias_mitigation import MitigationResult
     from clearhead.studies.bottleneck import BottleneckResult
     from clearhead.studies.domain_pretraining import DomainResult
     from clearhead.studies.efficient_attention import EfficientResult
@@ -238,11 +227,7 @@ def _domain(args: StudyArgs) -> DomainResult:
     options["on_progress"] = args.on_progress
     runs = args.folder / "runs"
     if args.quick:
-        questions = [
-            {"question": f"who was there in {n}?", "context": f"We read that in {n} Ann {n} was there, alone.",
-             "answers": [{"text": f"Ann {n}", "start": len(f"We read that in {n} ")}]}
-            for n in range(1900, 1940)
-        ]  # fmt: skip
+        questions = domain_pretraining.made_up_questions()
         options |= {"seeds": 2, "pretraining_steps": 4, "batch_tokens": 256, "finetuning_steps": 2}
         options |= {"max_len": 64, "window": 64}
         return domain_pretraining.measure(runs, questions[:30], questions[30:], data="made up", **options)
@@ -283,6 +268,20 @@ def _recall(args: StudyArgs) -> RecallResult:
     return long_recall.measure(args.folder, seed=args.seed, on_progress=args.on_progress, **sizes)
 
 
+def _augmentation(args: StudyArgs) -> MitigationResult:
+    from clearhead.studies import bias_mitigation
+    from clearhead.studies.training import SST2, glue_rows
+
+    options: dict[str, Any] = {"base_model": _base_model(args.models), "on_progress": args.on_progress}
+    runs = args.folder / "runs"
+    if args.quick:
+        rows = bias_mitigation.made_up_rows()
+        options |= {"count": 40, "steps": 2, "seeds": 1, "persons_per_template": 1}
+        return bias_mitigation.measure(runs, rows, rows[:20], data="made up", **options)
+    rows, test = (glue_rows(SST2, part) for part in ("train", "dev"))
+    return bias_mitigation.measure(runs, rows, test, data="sentiment (SST-2)", **options)
+
+
 def _base_model(models: list[str]) -> str:
     from clearhead.studies import labels_needed as labels
 
@@ -296,15 +295,16 @@ def _text(text: Path | None, default: tuple[str, ...]) -> tuple[tuple[str, ...],
 
 # study -> the options it accepts, the function that runs it, the function that prints its results
 RUNNERS: dict[str, tuple[tuple[str, ...], Callable[[StudyArgs], Any], Callable[[Console, Any], None]]] = {
-    "bottleneck": (("--model", "--test", "--languages"), _bottleneck, show_bottleneck),
-    "gradient": (("--text",), _gradient, show_gradient),
-    "language_models": (("--text",), _language_models, show_language_models),
-    "labels": (("--text", "--model"), _labels, show_labels),
-    "word_senses": (("--model",), _word_senses, show_word_senses),
-    "word_order": (("--model",), _word_order, show_word_order),
-    "scaling": (("--text",), _scaling, show_scaling),
-    "domain_pretraining": (("--model",), _domain, show_domain),
-    "efficient": (("--model", "--text"), _efficient, show_efficient),
-    "adapted": (("--model", "--steps"), _adapted, show_adapted),
-    "recall": (("--steps",), _recall, show_recall),
+    "bottleneck": (("--model", "--test", "--languages"), _bottleneck, study_tables.show_bottleneck),
+    "gradient": (("--text",), _gradient, study_tables.show_gradient),
+    "language_models": (("--text",), _language_models, study_tables.show_language_models),
+    "labels": (("--text", "--model"), _labels, study_tables.show_labels),
+    "word_senses": (("--model",), _word_senses, study_tables.show_word_senses),
+    "word_order": (("--model",), _word_order, study_tables.show_word_order),
+    "scaling": (("--text",), _scaling, study_tables.show_scaling),
+    "domain_pretraining": (("--model",), _domain, study_tables.show_domain),
+    "efficient": (("--model", "--text"), _efficient, study_tables.show_efficient),
+    "adapted": (("--model", "--steps"), _adapted, study_tables.show_adapted),
+    "recall": (("--steps",), _recall, study_tables.show_recall),
+    "augmentation": (("--model",), _augmentation, study_tables.show_mitigation),
 }

@@ -210,6 +210,16 @@ def covid_qa(others: int = 4000) -> tuple[Sequence[Question], Sequence[Question]
     return [row for row in rows if row["answers"]], sampled[:others]
 
 
+def made_up_questions() -> list[Question]:
+    """Return questions for a test run."""
+    context = "We read that in {0} Ann {0} was there, alone."
+    return [
+        {"question": f"who was there in {n}?", "context": context.format(n),
+         "answers": [{"text": f"Ann {n}", "start": len(f"We read that in {n} ")}]}
+        for n in range(1900, 1940)
+    ]  # fmt: skip
+
+
 def draw(measured: DomainResult) -> Figure:
     """Plot the masked-token loss during pretraining, and the question-answering scores without and with it."""
     losses = [Curve(scores.label, scores.steps, scores.losses) for scores in measured.words]

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from clearhead.studies.adapted_attention import AdaptedResult
+    from clearhead.studies.bias_mitigation import MitigationResult
     from clearhead.studies.bottleneck import BottleneckResult
     from clearhead.studies.domain_pretraining import DomainResult
     from clearhead.studies.efficient_attention import EfficientResult
@@ -135,3 +136,13 @@ def show_recall(console: Console, measured: RecallResult) -> None:
     for run in measured.runs:
         table.add_row(run.method, f"{run.seconds:.0f}", *(f"{s:.3f}" for s in run.text_seconds))
     console.print(table)
+
+
+def show_mitigation(console: Console, measured: MitigationResult) -> None:
+    table = _table("training", "rows", "accuracy, %", "cost", "shift", "labels changed, %")
+    for t in measured.treatments:
+        table.add_row(t.training, t.rows, t.accuracy.short, t.cost.short, t.shift.short, t.flips.short)
+    console.print(table)
+    console.print(f"{measured.audited:,} sentences about a woman and about a man; {measured.seeds} seeds")
+    console.print("shift: of the probability of positive in points, women minus men")
+    console.print("cost: points of accuracy as is minus this accuracy, paired by seed")

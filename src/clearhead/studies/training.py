@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -134,6 +134,31 @@ def finetune(
         on_progress(name, steps, steps)
         stored = json.loads(score_file.read_text(encoding="utf-8"))
         return FinetunedScore(stored["score"], stored["seconds"])
+    options: dict[str, Any] = {"steps": steps, "seed": seed, "lr": lr, "metric": metric, "max_len": max_len}
+    progress = finetuned_run(name, base_model, rows, test, folder, **options, on_progress=on_progress)
+    assert progress.best is not None
+    result = FinetunedScore(progress.best, round(progress.seconds, 1))
+    write_atomic(score_file, json.dumps(asdict(result)) + "\n")
+    shutil.rmtree(folder / "run")
+    return result
+
+
+def finetuned_run(
+    name: str,
+    base_model: str,
+    rows: Sequence[LabeledRow],
+    test: Sequence[LabeledRow],
+    folder: Path,
+    *,
+    steps: int,
+    seed: int,
+    lr: float = 1e-4,
+    metric: str = "accuracy",
+    max_len: int = 128,
+    data: Mapping[str, Any] | None = None,
+    on_progress: OnProgress = no_progress,
+) -> Progress:
+    """Fine-tune `base_model` on `rows` in `folder`/run, with one evaluation on `test`; `data` are further keys."""
     folder.mkdir(parents=True, exist_ok=True)
     for part, content in (("train", rows), ("test", test)):
         if not (folder / f"{part}.jsonl").exists():
@@ -148,18 +173,13 @@ def finetune(
             "seed": seed,
             "data": {
                 "train": {"file": "train.jsonl", **columns}, "valid": {"file": "test.jsonl", **columns},
-                "max_len": max_len,
+                "max_len": max_len, **(data or {}),
             },
             "model": {"base_model": base_model},
             "train": finetune_settings(steps, lr, metric),
         }
     )  # fmt: skip
-    _, progress = train_recipe(name, recipe, folder, folder / "run", on_progress)
-    assert progress.best is not None
-    result = FinetunedScore(progress.best, round(progress.seconds, 1))
-    write_atomic(score_file, json.dumps(asdict(result)) + "\n")
-    shutil.rmtree(folder / "run")
-    return result
+    return train_recipe(name, recipe, folder, folder / "run", on_progress)[1]
 
 
 def glue_rows(task: GlueTask, part: str) -> list[LabeledRow]:
