@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 from unittest.mock import patch
 
 import torch
@@ -34,7 +35,7 @@ class EmulatedFlash:
 
     def forward(
         self, q, k, v, offsets_q, offsets_k, max_q, max_k, dropout, causal, debug, *, scale=None,
-        window_size_left=None, window_size_right=None, seqused_k=None, alibi_slopes=None, block_table=None,
+        window_size_left: int = -1, window_size_right: int = -1, seqused_k=None, alibi_slopes=None, block_table=None,
         num_splits=None,
     ):  # fmt: skip
         self.calls += 1
@@ -57,7 +58,7 @@ class EmulatedFlash:
 
     def backward(
         self, grad, q, k, v, out, logsumexp, offsets_q, offsets_k, max_q, max_k, dropout, causal, rng_state, unused, *,
-        scale=None, window_size_left=None, window_size_right=None,
+        scale=None, window_size_left: int = -1, window_size_right: int = -1,
     ):  # fmt: skip
         self.calls += 1
         self._check(q, k, v, offsets_q, offsets_k, max_q)
@@ -137,7 +138,7 @@ def on_cuda(sm: int) -> DeviceInfo:
 
 
 @contextmanager
-def emulated_flash(sm: int = 80, **mistakes: int | bool) -> Iterator[EmulatedFlash]:
+def emulated_flash(sm: int = 80, **mistakes: Any) -> Iterator[EmulatedFlash]:
     """CPU tensors count as tensors on a GPU of this capability, and torch's flash operator computes on them."""
     flash = EmulatedFlash(sm, **mistakes)
     library = torch.library.Library("aten", "IMPL")

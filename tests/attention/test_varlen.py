@@ -104,7 +104,7 @@ def test_dropout_has_the_gradient_of_its_own_mask(mask):
     torch.manual_seed(3)
     seed = int(torch.randint(2**62, ()))
     exact = [x.detach().float().requires_grad_() for x in (q, k, v)]
-    inputs, parts, i = AttentionInputs(*exact, layout, layout, mask, ScaledDot()), [], 0
+    inputs, parts, i = AttentionInputs(exact[0], exact[1], exact[2], layout, layout, mask, ScaledDot()), [], 0
     for sequence in range(4):
         if lengths[sequence]:
             weights = dense_weights(inputs, sequence)

@@ -39,7 +39,7 @@ class BlockMask(Mask):
         count, _, n, m = self.table.shape
         i, j = query // self._rows, key // self.size
         number = sequence if count > 1 else torch.zeros_like(sequence)
-        return self.table[number, 0, i.clamp(max=n - 1), j.clamp(max=m - 1)] & (i < n) & (j < m)
+        return self.table.to(query.device)[number, 0, i.clamp(max=n - 1), j.clamp(max=m - 1)] & (i < n) & (j < m)
 
     def all_allowed(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> Any:
         counts, area = self._count(q_lo, q_hi, k_lo, k_hi)

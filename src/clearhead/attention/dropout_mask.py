@@ -16,7 +16,7 @@ LEVELS = 2**16
 def keep_mask(shape: Sequence[int], p: float, seed: int, like: Tensor) -> Tensor:
     """1 for kept and 0 for dropped elements at probability 0 < p < 1, in the dtype and on the device of `like`."""
     if like.device.type != "cpu":
-        generator = torch.Generator(like.device).manual_seed(seed)
+        generator = None if like.is_meta else torch.Generator(like.device).manual_seed(seed)
         mask = torch.empty(shape, dtype=like.dtype, device=like.device)
         return mask.bernoulli_(1 / keep_scale(p), generator=generator)
     kept = ~_dropped(int(np.prod(shape)), p, seed)

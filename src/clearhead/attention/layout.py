@@ -177,8 +177,8 @@ class Layout:
         rank = rank.to(self.device)
         step = self.positions - self.starts[self.sequence_ids]
         rows = torch.argsort(step * max(self.num_sequences, 1) + rank[self.sequence_ids])
-        running = torch.bincount(step, minlength=self.max_len)  # (max_len,) sequences still running at each step
-        return rows, running.cpu()
+        ended = np.cumsum(np.bincount(np.array(self.host_lengths, dtype=np.int64), minlength=self.max_len))
+        return rows, torch.from_numpy(self.num_sequences - ended[: self.max_len])  # running at each step
 
     def to(self, device: torch.device | str | None) -> Layout:
         if device is None or torch.device(device) == self.device:

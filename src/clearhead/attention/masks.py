@@ -134,6 +134,8 @@ class Window(Mask):
 def _min_max(data: int | Tensor) -> tuple[int, int]:
     if not isinstance(data, Tensor):
         return data, data
+    if data.device.type != "cpu":  # unknown: to ask would be to wait for the device
+        return 0, 2**62
     return (int(data.min()), int(data.max())) if data.numel() else (0, 0)
 
 

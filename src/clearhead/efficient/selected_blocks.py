@@ -33,8 +33,9 @@ class SelectedBlocks(SparseMethod):
         size_q = 1 if causal else size
         layout_q, layout_k = inputs.layout_q, inputs.layout_k
         n, m = max(1, -(-layout_q.end // size_q)), max(1, -(-layout_k.end // size))
-        table = torch.zeros(layout_q.num_sequences, inputs.num_heads, n, m, dtype=torch.bool)
-        own, j = torch.arange(n).unsqueeze(1) * size_q // size, torch.arange(m)
+        table = torch.zeros(layout_q.num_sequences, inputs.num_heads, n, m, dtype=torch.bool, device=inputs.q.device)
+        j = torch.arange(m, device=inputs.q.device)
+        own = torch.arange(n, device=inputs.q.device).unsqueeze(1) * size_q // size
         for sequence in range(layout_q.num_sequences):
             queries = _means(inputs.q, layout_q, sequence, size_q, n)  # (H, n, K)
             keys = _means(inputs.k, layout_k, sequence, size, m).repeat_interleave(inputs.repeats, 0)
@@ -55,4 +56,5 @@ def _means(x: Tensor, layout: Layout, sequence: int, size: int, count: int) -> T
     rows = layout.rows(sequence)
     block = layout.positions[rows] // size
     sums = x.new_zeros(count, *x.shape[1:]).index_add_(0, block, x[rows])
-    return (sums / torch.bincount(block, minlength=count).clamp(min=1).view(-1, 1, 1)).transpose(0, 1)
+    sizes = x.new_zeros(count, dtype=torch.float32).index_add_(0, block, x.new_ones(len(block), dtype=torch.float32))
+    return (sums / sizes.to(x.dtype).clamp(min=1).view(-1, 1, 1)).transpose(0, 1)

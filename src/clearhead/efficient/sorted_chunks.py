@@ -125,10 +125,11 @@ class ReformerLSH(AttentionMethod):
     def rows(self, inputs: AttentionInputs, sequence: int, head: int, queries: Which) -> Tensor:
         _, states, _ = inputs.heads_of(sequence)
         length, count = states.shape[1], inputs.layout_q.host_lengths[sequence]
-        wanted = torch.arange(length - count, length)[queries]
+        device = states.device
+        wanted = torch.arange(length - count, length, device=device)[queries]
         chunks = self._chunks(states, inputs.mask.band[1] == 0)
-        row = torch.full((chunks.size,), -1)
-        row[wanted] = torch.arange(len(wanted))
+        row = torch.full((chunks.size,), -1, device=device)
+        row[wanted] = torch.arange(len(wanted), device=device)
         share = (chunks.logs[head] - chunks.totals()[head][chunks.queries[head]]).exp()  # (C, c)
         pairs = chunks.weights[head].shape  # (C, c, s)
         i, j = row[chunks.queries[head]].unsqueeze(2).expand(pairs), chunks.keys[head].unsqueeze(1).expand(pairs)
@@ -146,7 +147,7 @@ class ReformerLSH(AttentionMethod):
         out = F.dropout(chunks.weights, dropout, training=dropout > 0) @ values
         order = chunks.queries.flatten(1)
         share = (chunks.logs.flatten(1) - chunks.totals().gather(1, order)).exp().unsqueeze(2)  # of a round
-        rows = (order + chunks.size * torch.arange(heads).unsqueeze(1)).flatten()
+        rows = (order + chunks.size * torch.arange(heads, device=order.device).unsqueeze(1)).flatten()
         summed = out.new_zeros(heads * chunks.size, width)
         summed = summed.index_add(0, rows, (out.flatten(1, 2) * share).flatten(0, 1))
         return summed.view(heads, chunks.size, width)[:, :length]
@@ -158,7 +159,7 @@ class ReformerLSH(AttentionMethod):
         states = F.pad(states, (0, 0, 0, size - length))
         keys = states * (states.square().mean(-1, keepdim=True) + EPS).rsqrt() / math.sqrt(width)
         if size <= self.chunk:
-            order = torch.arange(size).expand(heads, 1, size)
+            order = torch.arange(size, device=states.device).expand(heads, 1, size)
             near = order
         else:
             order = self._order(states.detach(), length).unflatten(1, (-1, self.chunk))  # (H, C, c)
@@ -178,14 +179,14 @@ class ReformerLSH(AttentionMethod):
         factors = self._factors(size)
         generator = torch.Generator().manual_seed(self.seed)
         shape = heads, width, self.rounds, sum(factors) // 2
-        directions = torch.randn(shape, generator=generator).to(states.dtype)
+        directions = torch.randn(shape, generator=generator, device="cpu").to(states)
         turned = torch.einsum("hsk,hkrn->hrsn", states, directions)
-        bucket, product = torch.zeros(turned.shape[:3], dtype=torch.int64), 1
+        bucket, product = torch.zeros(turned.shape[:3], dtype=torch.int64, device=states.device), 1
         for part, count in zip(turned.split([n // 2 for n in factors], dim=3), factors, strict=True):
             bucket = bucket + product * torch.cat([part, -part], dim=3).argmax(3)
             product *= count
         bucket[:, :, length:] = product
-        place = (bucket * size + torch.arange(size)).argsort(2)  # (H, R, P)
+        place = (bucket * size + torch.arange(size, device=states.device)).argsort(2)  # (H, R, P)
         return place.flatten(1)
 
     def _factors(self, size: int) -> tuple[int, ...]:

@@ -9,6 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from clearhead.layers.product_dtype import product_dtype
+
 ROWS = 128  # tokens per chunk: their logits stay in the CPU cache
 
 
@@ -21,8 +23,7 @@ def linear_cross_entropy(
     2016). Logits and their gradients are computed together for `ROWS` tokens at a time, so memory does not grow with
     N V. Inside autocast the products run in its dtype; softmax and sums are float32.
     """
-    dtype = torch.get_autocast_dtype(x.device.type) if torch.is_autocast_enabled(x.device.type) else x.dtype
-    return _LinearCrossEntropy.apply(x, weight, bias, labels, smoothing, dtype)
+    return _LinearCrossEntropy.apply(x, weight, bias, labels, smoothing, product_dtype(x))
 
 
 class _LinearCrossEntropy(torch.autograd.Function):

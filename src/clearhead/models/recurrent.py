@@ -25,6 +25,7 @@ from clearhead.attention.hooks import is_observed, may_replace_output
 from clearhead.attention.kernels.cached_step import attend_scored
 from clearhead.layers import POOLINGS, Embedding
 from clearhead.layers.dropout import Dropout
+from clearhead.layers.product_dtype import product_dtype
 from clearhead.layers.recurrent import NETS, CellKind, PackedOrder, Recurrent, States, reorder
 from clearhead.models.transformer_config import TransformerConfig
 
@@ -285,7 +286,7 @@ class CrossAttention(nn.Module):
         return self.core(self.inputs(q, keys, values, layout, memory_layout)).squeeze(1)
 
     def inputs(self, q: Tensor, keys: Tensor, values: Tensor, layout: Layout, memory_layout: Layout) -> AttentionInputs:
-        dtype = torch.get_autocast_dtype(q.device.type) if torch.is_autocast_enabled(q.device.type) else q.dtype
+        dtype = product_dtype(q)
         q, keys, values = q.to(dtype), keys.to(dtype), values.to(dtype)
         return AttentionInputs(q, keys, values, layout, memory_layout, Full(), self.core.score)
 

@@ -142,9 +142,9 @@ class TransformerStack(nn.Module):
 
 def tokens_before(token: int, ids: Tensor, layout: Layout) -> Tensor:
     """How many tokens of each sequence come before its first `token`, (B,); 0 where it has none."""
-    found = (ids == token).nonzero().flatten()
+    places = torch.where(ids == token, torch.arange(len(ids), device=ids.device), layout.num_tokens)
     first = torch.full_like(layout.starts, layout.num_tokens)
-    first.scatter_reduce_(0, layout.sequence_ids[found], found, "amin")
+    first.scatter_reduce_(0, layout.sequence_ids, places, "amin")
     return torch.where(first < layout.num_tokens, first - layout.offsets[:-1], 0)
 
 

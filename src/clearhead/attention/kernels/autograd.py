@@ -52,7 +52,8 @@ def run(inputs: AttentionInputs, dropout: float) -> Tensor:
     if plan.queries is not None:
         parts.append(torch.cat(pool).index_select(0, plan.queries.rows))
         tokens.append(plan.queries.tokens)
-    order = torch.full((len(q),), sum(map(len, tokens)), device=q.device)
-    order[torch.cat(tokens)] = torch.arange(int(order[:1].sum()) if len(q) else 0, device=q.device)
+    total = sum(map(len, tokens))
+    order = torch.full((len(q),), total, device=q.device)
+    order[torch.cat(tokens)] = torch.arange(total, device=q.device)
     # the last row is for tokens without a group
     return torch.cat([*parts, inputs.zeros_with_grad(1)]).index_select(0, order)
