@@ -44,6 +44,12 @@ def prepare(
     dedup: Annotated[str, typer.Option(help="Deduplication: none, exact or minhash.")] = "exact",
     on: Annotated[str, typer.Option(help="Where tasks run: local, slurm or ray.")] = "local",
     workers: Annotated[int, typer.Option(min=1, help="Number of parallel workers.")] = 1,
+    partition: Annotated[
+        str | None, typer.Option(help="With --on slurm: partition. Default: that of the cluster.")
+    ] = None,
+    time_limit: Annotated[
+        str | None, typer.Option("--time", help="With --on slurm: time limit of a job. Default: 24:00:00.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Turn a corpus into token shards for pretraining.
@@ -56,6 +62,8 @@ def prepare(
     """
     if on not in ("local", "slurm", "ray"):
         raise ValueError(f"--on {on} is unknown: choose local, slurm or ray")
+    if on != "slurm" and (partition or time_limit):
+        raise ValueError("--partition and --time are of Slurm: use them with --on slurm")
     if split not in ("file", "line", "blank"):
         raise ValueError(f"--split {split} is unknown: choose file, line or blank")
     if find_spec("datatrove") is None or find_spec("array_record") is None:
@@ -72,8 +80,10 @@ def prepare(
 
     from clearhead.data.prepare.prepare_corpus import PrepareConfig
     from clearhead.data.prepare.prepare_corpus import prepare as run
+    from clearhead.data.prepare.slurm import SlurmConfig
 
     settings = PrepareConfig(tokenizer, block, split, text, language, tuple(quality or ()), dedup)
+    slurm = SlurmConfig(partition, time_limit or SlurmConfig.time)
     begin = time.perf_counter()
     with Progress(
         TextColumn("{task.description:8}"), BarColumn(), MofNCompleteColumn(), TextColumn("tasks"), TimeElapsedColumn(),
@@ -86,7 +96,7 @@ def prepare(
                 bars[stage] = progress.add_task(stage, total=tasks)
             progress.update(bars[stage], completed=done)
 
-        summary = run(corpus, out, settings, on=on, workers=workers, on_progress=on_progress)
+        summary = run(corpus, out, settings, on=on, workers=workers, slurm=slurm, on_progress=on_progress)
     seconds = time.perf_counter() - begin
     if as_json:
         typer.echo(json.dumps({**asdict(summary), "seconds": round(seconds, 2)}))

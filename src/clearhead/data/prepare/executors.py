@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from clearhead.data.prepare.dedup import PrepareStage
+from clearhead.data.prepare.slurm import SlurmConfig, run_and_wait, slurm_executor
 from clearhead.data.prepare.steps import SilenceDatatrove
 
 Executor = Literal["local", "slurm", "ray"]
@@ -19,12 +20,20 @@ POLL_INTERVAL_S = 0.2
 
 
 def run_stage(
-    stage: PrepareStage, logs: Path, *, on: Executor, workers: int, on_progress: Callable[[str, int, int], object]
+    stage: PrepareStage,
+    logs: Path,
+    *,
+    on: Executor,
+    workers: int,
+    on_progress: Callable[[str, int, int], object],
+    slurm: SlurmConfig | None = None,
 ) -> None:
     with _report_progress(stage, logs, on_progress):
-        executor = _executor(stage, logs, on, workers)
+        executor = _executor(stage, logs, on, workers, slurm or SlurmConfig())
         if on == "local" and executor.workers == 1:
             _run_in_process(executor)
+        elif on == "slurm":
+            run_and_wait(executor, lambda: _num_completed(logs) == stage.tasks)
         else:
             executor.run()
     if failed := stage.tasks - _num_completed(logs):
@@ -48,7 +57,7 @@ def dropped_of(steps: list[dict[str, Any]]) -> dict[str, int]:
     return dropped
 
 
-def _executor(stage: PrepareStage, logs: Path, on: Executor, workers: int) -> Any:
+def _executor(stage: PrepareStage, logs: Path, on: Executor, workers: int, slurm: SlurmConfig) -> Any:
     arguments: dict[str, Any] = {
         "pipeline": [SilenceDatatrove(), *stage.steps()],
         "tasks": stage.tasks,
@@ -65,11 +74,7 @@ def _executor(stage: PrepareStage, logs: Path, on: Executor, workers: int) -> An
 
         _connect_ray()
         return RayPipelineExecutor(**arguments, workers=workers, mem_per_cpu_gb=1)
-    from datatrove.executor import SlurmPipelineExecutor
-
-    return SlurmPipelineExecutor(
-        **arguments, workers=workers, time="24:00:00", partition="cpu", job_name=f"prepare-{stage.name}"
-    )
+    return slurm_executor(arguments, stage.name, workers, slurm)
 
 
 def _run_in_process(executor: Any) -> None:

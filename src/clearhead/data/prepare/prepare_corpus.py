@@ -17,6 +17,7 @@ from clearhead.data.prepare import dedup
 from clearhead.data.prepare.dedup import PrepareStage
 from clearhead.data.prepare.documents import TASK_BYTES, Split, files_of, tasks_of
 from clearhead.data.prepare.executors import Executor, dropped_of, run_stage
+from clearhead.data.prepare.slurm import SlurmConfig
 from clearhead.data.prepare.steps import (
     SHARDS_PER_PART,
     PackTokens,
@@ -82,6 +83,7 @@ def prepare(
     *,
     on: Executor = "local",
     workers: int = 1,
+    slurm: SlurmConfig | None = None,
     on_progress: Callable[[str, int, int], object] = lambda stage, done, tasks: None,
 ) -> PrepareSummary:
     """Create a folder of shards, or resume an interrupted run; `on_progress` receives (stage, tasks done, tasks)."""
@@ -97,7 +99,7 @@ def prepare(
     _claim(work, corpus, settings, runs)
     SilenceDatatrove()  # before datatrove is imported
     for stage in stages(corpus, work, settings, runs):
-        run_stage(stage, work / "logs" / stage.name, on=on, workers=workers, on_progress=on_progress)
+        run_stage(stage, work / "logs" / stage.name, on=on, workers=workers, on_progress=on_progress, slurm=slurm)
     summary = _summary(work, settings, runs)
     _finish(work, target, settings, tokenizer, summary)
     return summary
