@@ -18,6 +18,7 @@ from clearhead.hub.folder import LoadedModel
 from clearhead.metrics.bootstrap import Numbers
 
 NUM_PAIRS = 32  # with the largest effect
+DECIMALS = 4  # of changes: smaller ones are rounding errors of float32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +80,7 @@ def head_effects(
     found: list[AblatedHead] = []
     for number, (layer, head) in enumerate(places):
         with ablate_heads(loaded.model, {layer: [head]}):
-            lost = full - pair_scores(loaded, pairs)  # (pairs, 2)
+            lost = np.round(full - pair_scores(loaded, pairs), DECIMALS)  # (pairs, 2)
         changes = signs * (lost[:, 0] - lost[:, 1])
         change = mean_estimate(f"{layer} head {head}", changes, ideal=0.0, seed=seed)
         found.append(
