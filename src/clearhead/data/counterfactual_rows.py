@@ -86,7 +86,7 @@ class CounterfactualRows(Rows):
             for pair, values in self._copies(row):
                 line += 1 if previous == (row.file, row.line - 1, pair) else 2
                 previous = row.file, row.line, pair
-                yield Row(values, f"{COPIES}{row.file}", line, row.weight)
+                yield Row(values, f"{COPIES}{row.file}", line)
 
     def _copies(self, row: Row) -> list[tuple[tuple[str, str], dict[str, Any]]]:
         """Return the groups that are exchanged in each copy of a row, and its values."""

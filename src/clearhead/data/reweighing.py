@@ -55,7 +55,7 @@ class WeightedRows(Rows):
     def _weighted(self) -> Iterator[Row | SkippedRow]:
         weights = cell_weights(self.counts)
         for row in self._unweighted.raw():
-            yield row if isinstance(row, SkippedRow) else replace(row, weight=row.weight * weights[self._cell(row)])
+            yield row if isinstance(row, SkippedRow) else replace(row, weight=weights[self._cell(row)])
 
     def notes(self) -> list[str]:
         weights = cell_weights(self.counts)
