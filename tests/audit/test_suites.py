@@ -14,7 +14,7 @@ import torch
 
 from clearhead.audit import suites, underspecified_questions
 from clearhead.audit.suites import SUITES, AuditOptions, choose_suites
-from clearhead.data.datasets import DATASETS
+from clearhead.data.catalog import DATASETS
 from clearhead.hub.families import FAMILIES
 from clearhead.hub.folder import LoadedModel
 from clearhead.models import build

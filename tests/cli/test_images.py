@@ -59,7 +59,7 @@ def test_all_images_of_a_folder_a_tar_file_and_a_table_are_predicted(work, tmp_p
     assert named[0][1] == next(row["label"] for row in table if row["image"] == "red/0.png")
     assert "there is no file" in named[1][3] and "it is no image" in named[2][3]
     one = json.loads(call("predict", model, work / "photos/red/0.png", "--json").stdout)
-    loaded = clearhead.load(model)
+    loaded = clearhead.load(model, dtype="auto")  # as the command
     assert one["scores"] == pytest.approx(loaded.classify(str(work / "photos/red/0.png")).scores)
     assert [a.answer for a in loaded.classify([work / "photos/red/0.png"])] == [one["answer"]]
 

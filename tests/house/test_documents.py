@@ -14,7 +14,7 @@ from tests.house.page_runner import ROOT, PageRunner, check_install, copy_clone,
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LONG = (  # run by `make slow`
-    "attention.md", "cluster.md", "decode.md", "embeddings.md", "export.md", "folders.md", "install.md",
+    "attention.md", "audit.md", "cluster.md", "decode.md", "embeddings.md", "export.md", "folders.md", "install.md",
     "integrations.md", "look.md", "pretrain.md", "quickstart.md", "scale.md", "search.md", "see.md", "serve.md", "studies.md", "train.md",
     "tune.md", "vision.md",
 )  # fmt: skip

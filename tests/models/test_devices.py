@@ -152,9 +152,8 @@ def test_chunks_and_steps_over_a_cache():
     cache = KVCache(2, 2, device="meta")
     with torch.no_grad(), OneDevice() as devices:
         for lengths in ([3, 5], [1, 2]):
-            layout = cache.extend(Layout.from_lengths(lengths))
-            layout = Layout.from_lengths(lengths, cache.lengths - lengths, device="meta") if layout is None else layout
-            model(torch.empty(sum(lengths), dtype=torch.int64, device="meta"), layout.to("meta"), cache=cache)
+            layout = cache.extend(Layout.from_lengths(lengths)).to("meta")
+            model(torch.empty(sum(lengths), dtype=torch.int64, device="meta"), layout, cache=cache)
     assert devices.mixed == []
 
 

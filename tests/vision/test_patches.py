@@ -103,3 +103,18 @@ def test_images_that_do_not_fit_are_refused():
     image = torch.zeros(3, 8, 8)
     with pytest.raises(ValueError, match="1 images have 5 tokens, but the layout holds 10"):
         patches([image], patches.layout([image, image]))
+
+
+@pytest.mark.parametrize(
+    "config", [PatchConfig(image_size=8, patch_size=4), PatchConfig(image_size=8, patch_size=4, stem_layers=2)]
+)
+def test_pixels_take_the_dtype_of_the_weights(config):
+    """Images are float32 whatever the model computes in."""
+    torch.manual_seed(0)
+    patches, pixels = Patches(config, 64), torch.randn(2, 3, 8, 8)
+    expected = patches(pixels, patches.layout(pixels)).detach()
+    patches.to(torch.bfloat16)
+    for images in (pixels, list(pixels)):
+        found = patches(images, patches.layout(images))
+        assert found.dtype == torch.bfloat16
+        torch.testing.assert_close(found.float(), expected, atol=0.03, rtol=0.03)

@@ -13,11 +13,11 @@ from clearhead.efficient import AttentionMethod
 from clearhead.models import Model, TransformerStack
 from clearhead.text import TokenBatch
 
-SHARE = 8  # a query reads 1 / this of the keys, if nothing else is said
+SHARE = 8  # by default, a query reads 1 / SHARE of the keys
 
 
 def few_keys(length: int) -> int:
-    """The number of keys that a query of a text of this length reads, if nothing else is said."""
+    """The number of keys that a query reads by default in a text of this length."""
     return max(8, length // SHARE)
 
 

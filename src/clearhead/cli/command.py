@@ -13,6 +13,8 @@ from typing import ParamSpec, TextIO, TypeVar
 
 import typer
 
+from clearhead.files.atomic import partial_path
+
 P = ParamSpec("P")
 R = TypeVar("R")
 CHUNK_BYTES = 2**16
@@ -47,11 +49,6 @@ def ignore_broken_pipe(command: Callable[P, R]) -> Callable[P, R]:
             raise typer.Exit() from None
 
     return run
-
-
-def partial_path(out: Path) -> Path:
-    """Return the name of an output file while it is written."""
-    return out.with_name(out.name + ".partial")
 
 
 @contextmanager

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clearhead import __version__
 from clearhead.cli.options import JsonOption
 
 if TYPE_CHECKING:
@@ -20,18 +19,26 @@ if TYPE_CHECKING:
     from clearhead.analysis.kernel_check import KernelReport
 
 
-def doctor(as_json: JsonOption = False) -> None:
+def doctor(
+    as_json: JsonOption = False,
+    report_file: Annotated[
+        Path | None,
+        typer.Option("--report", help="Also check masks, shapes and dropout, and write everything to this JSON file."),
+    ] = None,
+) -> None:
     """Check every attention kernel on this machine.
 
     Runs every kernel in every dtype and compares it with the reference kernel in float64. Shows the largest error of
     the output and of the gradient, the time, the peak memory, and the kernel that `auto` selects. The exit code is 1
-    if a kernel gives a wrong result.
+    if a kernel gives a wrong result. The file of `--report` contains versions, hardware, errors, tolerances and times,
+    and no names of hosts, users or folders.
 
-    Example: clearhead doctor --json
+    Example: clearhead doctor --report doctor.json
     """
     from rich.console import Console
     from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
+    from clearhead.analysis.doctor_report import check_cases, machine, report
     from clearhead.analysis.kernel_check import DTYPES, check_kernels, devices
     from clearhead.attention.kernels import KERNELS
 
@@ -41,36 +48,28 @@ def doctor(as_json: JsonOption = False) -> None:
     with Progress(TextColumn("{task.description}"), TimeElapsedColumn(), console=console, transient=True) as progress:
         task = progress.add_task("", total=len(DTYPES) * len(KERNELS) * len(devices()))
         for device in devices():
-            for report in check_kernels(device):
-                progress.update(task, advance=1, description=f"{device} {report.dtype} {report.kernel}")
-                reports.append(report)
-    failures = [r for r in reports if not r.ok]
+            for checked in check_kernels(device):
+                progress.update(task, advance=1, description=f"{device} {checked.dtype} {checked.kernel}")
+                reports.append(checked)
+        cases = [case for device in devices() for case in check_cases(device)] if report_file else []
+    failures = [r for r in reports if not r.ok] + [c for c in cases if c.failed]
+    if report_file is not None:
+        report_file.write_text(json.dumps(report(reports, cases), indent=1) + "\n", encoding="utf-8")
     if as_json:
-        typer.echo(json.dumps({"machine": _machine(), "ok": not failures, "findings": [asdict(r) for r in reports]}))
+        typer.echo(json.dumps({"machine": machine(), "ok": not failures, "findings": [asdict(r) for r in reports]}))
     else:
         show(Console(highlight=False), reports)
+        for case in cases:
+            if case.failed:
+                typer.echo(f"{case.case}, {case.dtype}, {case.device} ({case.kernel}): {case.failed}")
     if failures:
         raise typer.Exit(1)
 
 
-def _machine() -> dict[str, str | int]:
-    import torch
-
-    from clearhead.analysis.kernel_check import devices
-
-    return {
-        "clearhead": __version__,
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "cpu": torch.backends.cpu.get_cpu_capability(),
-        "threads": torch.get_num_threads(),
-        "devices": ", ".join(devices()),
-    }
-
-
 def show(console: Console, reports: list[KernelReport]) -> None:
-    console.print("  ".join(f"[dim]{k}[/dim] {v}" for k, v in _machine().items()), "\n")
+    from clearhead.analysis.doctor_report import machine
+
+    console.print("  ".join(f"[dim]{k}[/dim] {v}" for k, v in machine().items() if v), "\n")
     for device in dict.fromkeys(r.device for r in reports):
         console.print(_table(device, [r for r in reports if r.device == device]))
     console.print()

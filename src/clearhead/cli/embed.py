@@ -44,7 +44,7 @@ def embed(
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from clearhead.cli.vectors import VectorOutput
+    from clearhead.files.vector_files import VectorOutput
     from clearhead.models.precision import has_bfloat16
     from clearhead.pipeline import load
 

@@ -15,10 +15,10 @@ from clearhead.cli.command import (
     defer_sigint,
     ignore_broken_pipe,
     open_output,
-    partial_path,
     report_errors,
 )
 from clearhead.cli.options import DeviceOption, DtypeOption, ModelArgument
+from clearhead.files.atomic import partial_path
 
 if TYPE_CHECKING:
     from clearhead.decode import Hypothesis, Translation

@@ -33,6 +33,11 @@ def write_atomic(path: str | Path, data: bytes | str) -> None:
     _sync(path.parent)
 
 
+def partial_path(path: Path) -> Path:
+    """Returns the name of an output file while it is written piece by piece; it keeps this name if that is stopped."""
+    return path.with_name(path.name + ".partial")
+
+
 @contextmanager
 def new_folder(target: str | Path, *, overwrite: bool = False) -> Generator[Path]:
     """Yields a temporary folder to fill; it becomes `target` when the block ends without an exception.

@@ -84,8 +84,12 @@ class Patches(nn.Module):
         return Layout.from_lengths(lengths).to(pixels[0].device)
 
     def forward(self, pixels: Tensor | Sequence[Tensor], layout: Layout) -> Tensor:
-        """Maps images to tokens (N, D)."""
-        x = self._equal(pixels) if isinstance(pixels, Tensor) else self._ragged(pixels)
+        """Maps images to tokens (N, D), in the dtype of the weights."""
+        dtype = self.positions.dtype
+        if isinstance(pixels, Tensor):
+            x = self._equal(pixels.to(dtype))
+        else:
+            x = self._ragged([image.to(dtype) for image in pixels])
         if len(x) != layout.num_tokens:
             raise ValueError(f"{len(pixels)} images have {len(x)} tokens, but the layout holds {layout.num_tokens}")
         return self.dropout(x if self.norm is None else self.norm(x))

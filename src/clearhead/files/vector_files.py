@@ -10,7 +10,7 @@ from typing import IO, Any, Protocol, Self
 import numpy as np
 from torch import Tensor
 
-from clearhead.cli.command import partial_path
+from clearhead.files.atomic import partial_path
 
 HEADER_BYTES = 128  # header of an .npy file; rewritten at the end, when the shape is known
 
