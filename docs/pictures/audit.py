@@ -1,7 +1,7 @@
 """Take the screenshots of the audit pages, in headless Chromium: python docs/pictures/audit.py
 
-`audit-page.png` is the audit of MiniLM. `audit-why.png` is that of a masked language model of one layer, trained here
-on sentences about two made-up groups of people, one of which is `lazy` nine times of ten.
+`audit-page.png` is the audit of MiniLM. `audit-heads.png` and `audit-why.png` are of a masked language model of one
+layer, trained here on sentences about two made-up groups of people, one of which is `lazy` nine times of ten.
 """
 
 from __future__ import annotations
@@ -49,7 +49,12 @@ def main() -> None:
         tab.wait_for_selector("main.two")
         tab.evaluate("scrollTo(0, document.querySelector('table').offsetTop - 60)")
         tab.wait_for_timeout(400)
-        tab.screenshot(path=HERE / "audit-why.png")
+        tab.screenshot(path=HERE / "audit-heads.png", clip={"x": 0, "y": 0, "width": 1040, "height": 270})
+        tab.click("table a >> nth=0")
+        tab.wait_for_timeout(400)
+        top = tab.evaluate("document.querySelector('#clearhead').getBoundingClientRect().top + scrollY")
+        clip = {"x": 0, "y": top, "width": 1040, "height": 300}
+        tab.screenshot(path=HERE / "audit-why.png", clip=clip, full_page=True)
 
 
 if __name__ == "__main__":
