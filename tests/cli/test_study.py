@@ -5,6 +5,7 @@ import torch
 
 from clearhead.cli.study import RUNNERS
 from clearhead.studies import STUDIES
+from clearhead.studies.study_tables import SHOW
 from tests.cli.test_demo import app, run
 
 
@@ -60,7 +61,7 @@ def test_the_quick_study_of_augmentation(tmp_path, monkeypatch):
 
 
 def test_every_study_has_a_runner():
-    assert RUNNERS.keys() == STUDIES.keys()
+    assert RUNNERS.keys() == STUDIES.keys() == SHOW.keys()
 
 
 def test_translators_are_measured_on_files_of_ones_own(tmp_path):

@@ -58,7 +58,7 @@ def client(model_folder, log):
 
 def test_images_are_classified_as_in_python(client, model_folder):
     files = [image_file(1), image_file(2, form="JPEG"), image_file(3, (40, 60), mode="L")]
-    expected = load(model_folder, dtype="float32").classify(files)
+    expected = load(model_folder, dtype="auto").classify(files)  # as the server
     response = client.post("/classify", json={"image": [encoded(file) for file in files]})
     assert response.status_code == 200, response.text
     for answer, own in zip(response.json()["answers"], expected, strict=True):

@@ -113,7 +113,7 @@ def test_predict_and_serve(trained, tmp_path):
     (tmp_path / "pairs.csv").write_text("text,second\nwhere is the lift,lift stairs floor in room 0\n")
     result = CliRunner().invoke(app, ["predict", str(trained), str(tmp_path / "pairs.csv")])
     header, line = result.stdout.splitlines()
-    (found,) = clearhead.load(trained).rerank("where is the lift", ["lift stairs floor in room 0"])
+    (found,) = clearhead.load(trained, dtype="auto").rerank("where is the lift", ["lift stairs floor in room 0"])
     assert header.split("\t") == ["row", "relevance", "error"]
     assert float(line.split("\t")[1]) == pytest.approx(found.score, rel=1e-4)
     refused = CliRunner().invoke(app, ["error-analysis", str(trained), str(tmp_path / "pairs.csv")])

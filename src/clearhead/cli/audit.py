@@ -132,7 +132,7 @@ def audit(
             console.print(f"  {note}", markup=False, style="dim")
     if heads is not None:
         console.print(_heads_table(heads))
-    console.print(f"\n{seconds:.0f} s; written: {', '.join(map(str, written))}", markup=False)
+    console.print(f"\n{seconds:.0f} s; written: {', '.join(map(str, written))}", markup=False, soft_wrap=True)
 
 
 def _read_texts(path: Path, loaded: LoadedModel) -> list[TextInput]:

@@ -13,11 +13,8 @@ import typer
 from clearhead.cli.command import report_errors
 from clearhead.cli.demo import command_line
 from clearhead.cli.options import JsonOption
-from clearhead.studies import study_tables
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from clearhead.studies.adapted_attention import AdaptedResult
     from clearhead.studies.bias_mitigation import MitigationResult
     from clearhead.studies.bottleneck import BottleneckResult
@@ -83,6 +80,7 @@ def study(
     from clearhead.cli.progress import show_progress
     from clearhead.studies import STUDIES
     from clearhead.studies.study_results import record, write_record
+    from clearhead.studies.study_tables import SHOW
     from clearhead.tasks import did_you_mean
     from clearhead.viz import save
     from clearhead.viz.style import can_draw
@@ -93,7 +91,7 @@ def study(
     if name not in STUDIES:
         raise ValueError(f"study {name!r}: {did_you_mean(name, STUDIES)}")
     options = {"--model": model, "--test": test, "--languages": languages, "--text": text, "--steps": steps}
-    accepted, run, show = RUNNERS[name]
+    accepted, run = RUNNERS[name]
     for option, value in options.items():
         if value and option not in accepted:
             raise ValueError(f"the study {name!r} does not accept {option}; it accepts: {', '.join(accepted)}")
@@ -108,7 +106,7 @@ def study(
     figures = save(STUDIES[name].draw(measured), folder / name) if can_draw() else []
     if as_json:
         return typer.echo(json.dumps(results))
-    show(Console(highlight=False), measured)
+    SHOW[name](Console(highlight=False), measured)
     written = ", ".join(map(str, [folder / f"{name}.json", *figures]))
     missing = "" if figures else "; no figures: they need matplotlib, pip install 'clearhead[see]'"
     return typer.echo(f"written: {written}{missing}")
@@ -293,18 +291,18 @@ def _text(text: Path | None, default: tuple[str, ...]) -> tuple[tuple[str, ...],
     return (default, Path()) if text is None else ((text.name,), text.resolve().parent)
 
 
-# study -> the options it accepts, the function that runs it, the function that prints its results
-RUNNERS: dict[str, tuple[tuple[str, ...], Callable[[StudyArgs], Any], Callable[[Console, Any], None]]] = {
-    "bottleneck": (("--model", "--test", "--languages"), _bottleneck, study_tables.show_bottleneck),
-    "gradient": (("--text",), _gradient, study_tables.show_gradient),
-    "language_models": (("--text",), _language_models, study_tables.show_language_models),
-    "labels": (("--text", "--model"), _labels, study_tables.show_labels),
-    "word_senses": (("--model",), _word_senses, study_tables.show_word_senses),
-    "word_order": (("--model",), _word_order, study_tables.show_word_order),
-    "scaling": (("--text",), _scaling, study_tables.show_scaling),
-    "domain_pretraining": (("--model",), _domain, study_tables.show_domain),
-    "efficient": (("--model", "--text"), _efficient, study_tables.show_efficient),
-    "adapted": (("--model", "--steps"), _adapted, study_tables.show_adapted),
-    "recall": (("--steps",), _recall, study_tables.show_recall),
-    "augmentation": (("--model",), _augmentation, study_tables.show_mitigation),
+# study -> the options it accepts, and the function that runs it
+RUNNERS: dict[str, tuple[tuple[str, ...], Callable[[StudyArgs], Any]]] = {
+    "bottleneck": (("--model", "--test", "--languages"), _bottleneck),
+    "gradient": (("--text",), _gradient),
+    "language_models": (("--text",), _language_models),
+    "labels": (("--text", "--model"), _labels),
+    "word_senses": (("--model",), _word_senses),
+    "word_order": (("--model",), _word_order),
+    "scaling": (("--text",), _scaling),
+    "domain_pretraining": (("--model",), _domain),
+    "efficient": (("--model", "--text"), _efficient),
+    "adapted": (("--model", "--steps"), _adapted),
+    "recall": (("--steps",), _recall),
+    "augmentation": (("--model",), _augmentation),
 }

@@ -45,6 +45,13 @@ ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
         (503, "Temporarily unavailable; retry after the time in Retry-After."),
     )
 }
+TEXT_RESPONSES: dict[int | str, dict[str, Any]] = {  # of routes that answer with text: their errors are JSON too
+    status: {
+        "description": response["description"],
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}},
+    }
+    for status, response in ERROR_RESPONSES.items()
+}
 
 
 def make_app(
@@ -334,7 +341,8 @@ def _add_server_routes(app: FastAPI, dispatcher: Dispatcher, metrics: ServerMetr
         return OrjsonResponse({"models": [model.name for model in replaced]})
 
     app.get("/models", response_model=schemas.ModelsResponse, tags=["server"])(models)
-    app.get("/models/{name}/card", tags=["server"], response_class=PlainTextResponse)(card)
+    text: dict[str, Any] = {"response_class": PlainTextResponse, "responses": TEXT_RESPONSES}
+    app.get("/models/{name}/card", tags=["server"], **text)(card)
     app.post("/reload", response_model=schemas.ReloadResponse, tags=["server"])(reload)
 
 
@@ -359,7 +367,8 @@ def add_status_routes(app: FastAPI, metrics: ServerMetrics, is_alive: Callable[[
 
     app.get("/health", response_model=schemas.HealthResponse, tags=["server"])(health)
     app.get("/ready", response_model=schemas.HealthResponse, tags=["server"])(ready)
-    app.get("/metrics", tags=["server"], response_class=PlainTextResponse)(prometheus)
+    text: dict[str, Any] = {"response_class": PlainTextResponse, "responses": TEXT_RESPONSES}
+    app.get("/metrics", tags=["server"], **text)(prometheus)
 
 
 def _model_info(model: ServedModel) -> dict[str, Any]:

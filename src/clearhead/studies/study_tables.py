@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -146,3 +147,19 @@ def show_mitigation(console: Console, measured: MitigationResult) -> None:
     console.print(f"{measured.audited:,} sentences about a woman and about a man; {measured.seeds} seeds")
     console.print("shift: of the probability of positive in points, women minus men")
     console.print("cost: points of accuracy as is minus this accuracy, paired by seed")
+
+
+SHOW: dict[str, Callable[[Console, Any], None]] = {  # by the name of the study
+    "bottleneck": show_bottleneck,
+    "gradient": show_gradient,
+    "language_models": show_language_models,
+    "labels": show_labels,
+    "word_senses": show_word_senses,
+    "word_order": show_word_order,
+    "scaling": show_scaling,
+    "domain_pretraining": show_domain,
+    "efficient": show_efficient,
+    "adapted": show_adapted,
+    "recall": show_recall,
+    "augmentation": show_mitigation,
+}

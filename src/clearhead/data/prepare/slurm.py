@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
@@ -52,26 +53,33 @@ def run_and_wait(executor: Any, is_complete: Callable[[], bool]) -> None:
     """Submit the job of a stage and wait until all its tasks are complete, or the job has ended; Ctrl-C cancels it."""
     _slurm("sbatch", "--version")
     try:
-        executor.run()  # submits, and returns at once
-    except subprocess.CalledProcessError as error:
-        raise ValueError(
-            f"Slurm refused the job (sbatch ended with {error.returncode}): see its message above"
-        ) from None
-    job = executor.job_id
-    if job == -1:  # nothing was left to do
-        return
-    try:
+        job = _submit(executor)
+        if job == -1:  # nothing was left to do
+            return
         while not is_complete() and _is_queued(job):
             time.sleep(POLL_INTERVAL_S)
         deadline = time.monotonic() + FILE_DELAY_S
         while not is_complete() and time.monotonic() < deadline:
             time.sleep(POLL_INTERVAL_S)
     except BaseException:
-        _slurm("scancel", str(job))
+        if executor.job_id not in (None, -1):
+            _slurm("scancel", str(executor.job_id))
         raise
 
 
-def _is_queued(job: str) -> bool:
+def _submit(executor: Any) -> str | int:
+    """Submit a job and return its id; -1: nothing is left to do. After Ctrl-C, the id of the job is still read."""
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(executor.run).result()
+    except subprocess.CalledProcessError as error:
+        raise ValueError(
+            f"Slurm refused the job (sbatch ended with {error.returncode}): see its message above"
+        ) from None
+    return executor.job_id
+
+
+def _is_queued(job: str | int) -> bool:
     """Return whether any task of a job is waiting or running; a controller that does not answer is asked again."""
     found = subprocess.run(["squeue", "--noheader", "--jobs", str(job)], capture_output=True, text=True)
     if found.returncode:
