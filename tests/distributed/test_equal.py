@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import shutil
@@ -17,10 +18,14 @@ import torch
 import yaml
 
 import clearhead
-from clearhead.train import Checkpoints, NotFinite, fit, make_recipe, prepare, train
-from clearhead.train.checkpoint import tensors_of
+from clearhead.files import IntegrityError, manifest, sha256
+from clearhead.models import ModelConfig, TransformerConfig, build
+from clearhead.train import Checkpoints, NotFinite, Progress, fit, make_recipe, prepare, train
+from clearhead.train.checkpoint import init_optimizer_state, tensors_of
 from clearhead.train.distributed import Distributed, full_tensor
 from clearhead.train.optimizer import make_optimizer
+from clearhead.train.recipe import OptimizerConfig, TrainConfig
+from clearhead.train.sharding import gather, shard
 from clearhead.train.tracking import read_log
 from tests.distributed.tiny import tiny
 from tests.distributed.together import together
@@ -28,6 +33,7 @@ from tests.distributed.together import together
 SIZES = (1, 2, 4)
 PAIRS = [(a, b) for a in SIZES for b in SIZES]
 ORDINARY = {(2, 1), (1, 2)}
+CONFIG = ModelConfig(decoder=TransformerConfig(vocab_size=512, width=64, num_heads=4, num_layers=2, ffn_dim=256))
 NEAR = 1e-6  # relative; worst seen in this file: 1.7e-7 of a loss, 1.8e-7 of a norm
 
 
@@ -165,6 +171,75 @@ def test_bfloat16_products_in_several_processes(tmp_path):
     """
     values = tiny(tmp_path, steps=6, dtype="bfloat16", evaluate_every=3)
     check_equal(*run_both(values, tmp_path, "short"), near=4e-3)
+
+
+def hash_and_verify(ranks: Distributed, folder: Path) -> tuple[dict[str, int], dict[str, int], str]:
+    """Save, resume and damage a checkpoint: the bytes that this rank hashed for each, and what it says of the damage."""
+    torch.manual_seed(0)
+    model = shard(build(CONFIG), TrainConfig(steps=1), ranks)
+    optimizer = make_optimizer(model, OptimizerConfig())
+    init_optimizer_state(optimizer)
+    checkpoints, read = Checkpoints(folder, 1, ranks), dict[str, int]()
+
+    def count(path: Path) -> str:
+        read[Path(path).name] = Path(path).stat().st_size
+        return sha256(path)
+
+    manifest.sha256 = count
+    saved = checkpoints.save(Progress(step=1), model, optimizer)
+    written, read = read, {}
+    newest = checkpoints.newest()
+    assert newest == saved
+    checkpoints.read(newest, model, optimizer)
+    verified = read
+    if ranks.is_main:
+        path = saved / "__3_0.distcp"
+        path.write_bytes(path.read_bytes()[:-1] + b"?")
+    ranks.barrier()
+    try:
+        checkpoints.restore(saved, model, optimizer)
+    except IntegrityError as error:
+        return written, verified, str(error)
+    return written, verified, ""
+
+
+def test_each_rank_hashes_its_own_part_and_all_see_the_damage_of_one(tmp_path):
+    answers = together(4, hash_and_verify, tmp_path)
+    sizes = {name: size for _, verified, _ in answers for name, size in verified.items()}
+    for rank, (written, verified, message) in enumerate(answers):
+        assert {name for name in written if name.endswith(".distcp")} == {f"__{rank}_0.distcp"}
+        assert 0 < sum(verified.values()) < 0.3 * sum(sizes.values())
+        assert "__3_0.distcp' was changed" in message
+    assert sum(len(verified) for _, verified, _ in answers) == len(sizes) == 6, "no file is hashed twice"
+
+
+def initial_weights(ranks: Distributed, values: dict[str, Any], base: Path, folder: Path) -> dict[str, str]:
+    """The weights before the first step."""
+    return digests(tensors_of(prepare(make_recipe(values), base, folder).job(ranks, shown=False).model))
+
+
+@pytest.mark.parametrize("kind", ["transformer", "gru"])
+def test_sharded_weights_begin_with_the_bits_of_a_single_process(kind, tmp_path):
+    values = tiny(tmp_path)
+    if kind == "gru":
+        values["model"] = {"kind": "gru", "width": 16, "hidden_size": 24, "dropout": 0.0}
+    folder = begin(values, tmp_path, "run")
+    one, *several = (together(size, initial_weights, values, tmp_path, folder) for size in (1, 3))
+    assert all(answer == one[0] for answer in several[0]) and len(one[0]) > 5
+
+
+def gather_to_one(ranks: Distributed) -> list[bool]:
+    """Whether the weights that each rank has gathered are those of the model before it was sharded."""
+    torch.manual_seed(1)
+    whole, empty = build(CONFIG), build(CONFIG)
+    model = shard(copy.deepcopy(whole), TrainConfig(steps=1), ranks)
+    gather(model, empty if ranks.is_main else None)
+    return [torch.equal(a, b) for a, b in zip(whole.parameters(), empty.parameters(), strict=True) if a.dim() > 1]
+
+
+def test_one_rank_gathers_the_model_and_the_others_do_not():
+    main, other = together(2, gather_to_one)
+    assert all(main) and not any(other)
 
 
 def lose_finiteness(ranks: Distributed, values: dict[str, Any], base: Path, folder: Path) -> tuple[str, bool]:

@@ -7,7 +7,7 @@ above lists that manifest alone, so that a folder of any number of files is a tr
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError
@@ -60,16 +60,23 @@ class Manifest:
     files: dict[str, FileEntry]
 
 
-def write_manifest(folder: str | Path, metadata: Mapping[str, Any]) -> Manifest:
+def write_manifest(
+    folder: str | Path, metadata: Mapping[str, Any], *, hashed: Mapping[str, FileEntry] | None = None
+) -> Manifest:
     """Writes the manifest of all files in `folder`, with `metadata`, which must be JSON; returns it.
 
-    Of a subfolder that has a manifest of its own, that manifest alone is listed.
+    Of a subfolder that has a manifest of its own, that manifest alone is listed. Files in `hashed`, whose writers
+    hashed them, are not read again; one whose size differs from its entry is refused.
     """
-    folder = Path(folder)
+    folder, hashed = Path(folder), hashed or {}
     names = _names(folder)
-    size = sum(safe_join(folder, name).stat().st_size for name in names)
-    paths = {name: folder / name for name in names}
-    files = _each(lambda name: FileEntry(size=paths[name].stat().st_size, sha256=sha256(paths[name])), names, size)
+    sizes = {name: safe_join(folder, name).stat().st_size for name in names}
+    for name, file in hashed.items():
+        if sizes.get(name) != file.size:
+            raise IntegrityError(folder, {name: f"has {sizes.get(name, 0):,} bytes instead of {file.size:,}"})
+    unread = [name for name in names if name not in hashed]
+    size = sum(sizes[name] for name in unread)
+    files = {**hashed, **_each(lambda name: file_entry(folder / name), unread, size)}
     plain = json.loads(json.dumps(dict(metadata), allow_nan=False))  # number keys become strings now, not when read
     manifest = Manifest(version=_version(), metadata=plain, files=files)
     data = serialize(manifest)
@@ -80,6 +87,11 @@ def write_manifest(folder: str | Path, metadata: Mapping[str, Any]) -> Manifest:
         )
     write_atomic(folder / MANIFEST, data)
     return manifest
+
+
+def file_entry(path: Path) -> FileEntry:
+    """Returns the size and hash of a file."""
+    return FileEntry(size=path.stat().st_size, sha256=sha256(path))
 
 
 def read_manifest(folder: str | Path) -> Manifest:
@@ -114,29 +126,35 @@ def read_parts(folder: str | Path, manifest: Manifest) -> dict[str, Manifest]:
     return parts
 
 
-def verify(folder: str | Path) -> Manifest:
+def verify(folder: str | Path, *, elsewhere: Collection[str] = ()) -> Manifest:
     """Checks every file of `folder` against its manifest and returns the manifest; else raises `IntegrityError`.
 
-    Subfolders with a manifest of their own are checked too.
+    Subfolders with a manifest of their own are checked too. Of files in `elsewhere`, whose bytes another process
+    checks with `find_damage`, only the presence is checked.
 
     An unlisted file is an error if its suffix is one of `LOADED_SUFFIXES`, because some program would open it by
     itself; other files (a README, git's files, anything in a folder whose name begins with a dot) may be added.
     """
-    manifest, problems = _check(Path(folder), 0)
+    manifest, problems = _check(Path(folder), 0, elsewhere)
     if problems:
         raise IntegrityError(Path(folder), problems)
     return manifest
 
 
-def _check(folder: Path, depth: int) -> tuple[Manifest, dict[str, str]]:
+def find_damage(folder: str | Path, manifest: Manifest, names: Iterable[str]) -> dict[str, str]:
+    """Returns what is wrong with these files of a folder, by name; empty: they are as the manifest says."""
+    folder = Path(folder)
+    files = {name: manifest.files[name] for name in names}
+    results = _each(lambda name: _problem(folder, name, files[name]), files, sum(f.size for f in files.values()))
+    return {name: why for name, why in results.items() if why}
+
+
+def _check(folder: Path, depth: int, elsewhere: Collection[str] = ()) -> tuple[Manifest, dict[str, str]]:
     """Returns the manifest of a folder, and what does not match it, by file."""
     manifest = read_manifest(folder)
     present = set(_names(folder))
     problems = dict.fromkeys(manifest.files.keys() - present, "is missing")
-    listed = {name: file for name, file in manifest.files.items() if name in present}
-    size = sum(file.size for file in listed.values())
-    results = _each(lambda name: _problem(folder, name, listed[name]), listed, size)
-    problems |= {name: why for name, why in results.items() if why}
+    problems |= find_damage(folder, manifest, (manifest.files.keys() & present) - set(elsewhere))
     for name in present - manifest.files.keys():
         hidden = any(part.startswith(".") for part in name.split("/")[:-1])
         if Path(name).suffix.lower() in LOADED_SUFFIXES and not hidden:

@@ -3,6 +3,9 @@
 A checkpoint is a folder that is written atomically: tensors in the format of torch.distributed.checkpoint (any number
 of processes can read what any other number wrote), the rest as JSON, and a manifest of both. The index that PyTorch
 writes beside the tensors is a pickle; it is read with a restricted unpickler.
+
+Training continues while a checkpoint is written: the tensors are copied, and a thread writes the copies. Each rank
+hashes the files that it wrote, and when a run resumes each verifies a part of the bytes.
 """
 
 import json
@@ -10,10 +13,12 @@ import re
 import shutil
 import warnings
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
+from heapq import heapreplace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -22,8 +27,20 @@ from torch.distributed.checkpoint.filesystem import FileSystemWriter
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 
-from clearhead.files import IntegrityError, new_folder, read_json, stale_temporaries, verify, write_manifest
+from clearhead.files import (
+    FileEntry,
+    IntegrityError,
+    Manifest,
+    new_folder,
+    read_json,
+    read_manifest,
+    stale_temporaries,
+    verify,
+    write_manifest,
+)
+from clearhead.files.manifest import file_entry, find_damage
 from clearhead.train.distributed import Distributed, reshard
+from clearhead.train.host_copies import HostCopies
 from clearhead.train.torch_private import CheckpointReader
 
 STATE = "state.json"
@@ -45,37 +62,80 @@ class Progress:
 
 
 class Checkpoints:
-    """The checkpoints of one run in one folder: the newest ones and the best one."""
+    """The checkpoints of one run in one folder: the newest ones and the best one.
+
+    As a context it ends with the last checkpoint complete.
+    """
 
     def __init__(self, folder: Path, keep: int, distributed: Distributed | None = None) -> None:
         self.folder = folder
         self.keep = keep
         self.distributed = distributed or Distributed()
+        self._writers = self.distributed.in_background()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
+        self._copies = HostCopies()
+        self._working: Future[None] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        with nullcontext() if kind is None else suppress(Exception):  # of two errors the first is reported
+            self.wait()
+
+    def reserve(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        """Allocate the memory for copies in a thread, so that the first `begin_save` does not wait for the system."""
+        self.wait()
+        self._working = self._thread.submit(self._copies.reserve, tensors_of(model, optimizer))
+
+    def begin_save(self, progress: Progress, model: nn.Module, optimizer: torch.optim.Optimizer) -> Path:
+        """Copy all tensors, and write them as a checkpoint in a thread. Every rank must call this.
+
+        An earlier checkpoint is waited for. `wait` returns when this one is complete.
+        """
+        self.wait()
+        copies = self._copies.update(tensors_of(model, optimizer))
+        self._working = self._thread.submit(self._write, progress, copies)
+        return self.at(progress.step)
+
+    def wait(self) -> None:
+        """Wait for the thread; raises the error that the checkpoint which it wrote ended with."""
+        if self._working is None:
+            return
+        try:
+            self._working.result()
+        finally:
+            if self._working.done():  # else an interrupt: the thread is still writing
+                self._working = None
 
     def save(self, progress: Progress, model: nn.Module, optimizer: torch.optim.Optimizer) -> Path:
         """Write a checkpoint. Every rank must call this."""
-        target = self.at(progress.step)
-        with self._new(target) as folder:
-            with _unwrap_errors(f"no checkpoint can be written to {folder.parent}"):
-                writer = FileSystemWriter(folder, sync_files=False, overwrite=False)  # the whole folder is synced later
-                save(tensors_of(model, optimizer), storage_writer=writer, no_dist=self.distributed.size == 1)
-            if self.distributed.is_main:
-                (folder / STATE).write_text(json.dumps(asdict(progress), indent=1) + "\n", encoding="utf-8")
-                write_manifest(folder, {"kind": "checkpoint"})
-        self.distributed.barrier()
-        if self.distributed.is_main:
-            self._prune(progress)
+        target = self.begin_save(progress, model, optimizer)
+        self.wait()
         return target
 
     def newest(self) -> Path | None:
-        """Return the newest intact checkpoint, chosen by the main rank; damaged ones are skipped with a warning."""
-        path = self.distributed.broadcast(str(self._newest() or "") if self.distributed.is_main else "")
-        return Path(path) if path else None
+        """Return the newest intact checkpoint, verified; damaged ones are skipped with a warning.
+
+        Every rank must call this.
+        """
+        names = [folder.name for folder in self.all()] if self.distributed.is_main else []
+        for name in reversed(json.loads(self.distributed.broadcast(json.dumps(names)))):
+            try:
+                self._verify(self.folder / name)
+                return self.folder / name
+            except IntegrityError as error:
+                if self.distributed.is_main:
+                    warnings.warn(f"{error}; using the previous checkpoint", stacklevel=2)
+        return None
 
     def restore(self, folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
-        """Restore model and optimizer from a checkpoint, bit for bit; the main rank verifies it first."""
-        if self.distributed.is_main:
-            verify(folder)
+        """Verify a checkpoint and restore model and optimizer from it, bit for bit. Every rank must call this."""
+        self._verify(folder)
+        return self.read(folder, model, optimizer)
+
+    def read(self, folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
+        """Read a checkpoint that is verified, such as `newest()`. Every rank must call this."""
         init_optimizer_state(optimizer)
         read_tensors(folder, tensors_of(model, optimizer), self.distributed)
         try:
@@ -96,14 +156,54 @@ class Checkpoints:
         """Return the checkpoints at planned steps, which do not depend on where a run was interrupted."""
         return [folder for folder in self.all() if not _between(folder)]
 
-    def _newest(self) -> Path | None:
-        for folder in reversed(self.all()):
-            try:
-                verify(folder)
-                return folder
-            except IntegrityError as error:
-                warnings.warn(f"{error}; using the previous checkpoint", stacklevel=4)
-        return None
+    def _write(self, progress: Progress, tensors: dict[str, Tensor]) -> None:
+        ranks = self._writers
+        with self._new(self.at(progress.step)) as folder:
+            with _unwrap_errors(f"no checkpoint can be written to {folder.parent}"):
+                writer = FileSystemWriter(folder, overwrite=False)
+                save(
+                    cast(dict[str, Any], tensors), storage_writer=writer, process_group=ranks.patient,
+                    no_dist=ranks.size == 1,
+                )  # fmt: skip
+            hashed = self._hash(folder)
+            if ranks.is_main:
+                (folder / STATE).write_text(json.dumps(asdict(progress), indent=1) + "\n", encoding="utf-8")
+                write_manifest(folder, {"kind": "checkpoint"}, hashed=hashed)
+        ranks.barrier()
+        if ranks.is_main:
+            self._prune(progress)
+
+    def _hash(self, folder: Path) -> dict[str, FileEntry]:
+        """Hash the files that this rank has written; return the hashes of all ranks."""
+        files: dict[str, Any] = {}
+        problem = ""
+        try:
+            for path in folder.glob(f"__{self._writers.rank}_*"):
+                files[path.name] = asdict(file_entry(path))
+        except OSError as error:  # reported on every rank: none waits for another
+            problem = f"rank {self._writers.rank} cannot read the part that it wrote: {error}"
+        answers = [json.loads(answer) for answer in self._writers.gather(json.dumps([files, problem]))]
+        if problems := [problem for _, problem in answers if problem]:
+            raise ValueError(f"no checkpoint can be written to {folder.parent}: {'; '.join(problems)}")
+        return {name: FileEntry(**entry) for files, _ in answers for name, entry in files.items()}
+
+    def _verify(self, folder: Path) -> None:
+        """Verify a checkpoint, each rank a part of its bytes; raise the same `IntegrityError` on every rank."""
+        problems: dict[str, str] = {}
+        try:
+            manifest = read_manifest(folder)
+            parts = _divide(manifest, self.distributed.size)
+            own = parts[self.distributed.rank]
+            if self.distributed.is_main:
+                verify(folder, elsewhere=[name for part in parts[1:] for name in part])
+            else:
+                problems = find_damage(folder, manifest, own)
+        except IntegrityError as error:
+            problems = error.problems
+        for answer in self.distributed.gather(json.dumps(problems)):
+            problems |= json.loads(answer)
+        if problems:
+            raise IntegrityError(folder, problems)
 
     def _prune(self, progress: Progress) -> None:
         """Delete all but the newest, the best and the last `keep` planned ones; any later one is damaged."""
@@ -119,14 +219,26 @@ class Checkpoints:
     @contextmanager
     def _new(self, target: Path) -> Generator[Path]:
         """Create the new folder on the main rank and announce it to the others."""
-        if not self.distributed.is_main:
-            yield Path(self.distributed.broadcast(""))
-            self.distributed.barrier()
+        ranks = self._writers
+        if not ranks.is_main:
+            yield Path(ranks.broadcast(""))
+            ranks.barrier()
             return
         with new_folder(target, overwrite=True) as folder:  # an existing one is damaged and was skipped
-            self.distributed.broadcast(str(folder))
+            ranks.broadcast(str(folder))
             yield folder
-            self.distributed.barrier()
+            ranks.barrier()
+
+
+def _divide(manifest: Manifest, count: int) -> list[list[str]]:
+    """Divide the files of a checkpoint into parts of nearly equal size, largest files first."""
+    parts: list[list[str]] = [[] for _ in range(count)]
+    sizes = [(0, i) for i in range(count)]  # a heap: the smallest part first
+    for name, file in sorted(manifest.files.items(), key=lambda item: (-item[1].size, item[0])):
+        size, i = sizes[0]
+        heapreplace(sizes, (size + file.size, i))
+        parts[i].append(name)
+    return parts
 
 
 def _between(folder: Path) -> bool:
@@ -185,9 +297,9 @@ def init_optimizer_state(optimizer: torch.optim.Optimizer) -> None:
 def _unwrap_errors(message: str) -> Generator[None]:
     """Raise the cause behind PyTorch's CheckpointException, which is a BaseException, with a message."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # PyTorch warns that a single process saves without a process group
-            yield
+        # A single process has no process group. `catch_warnings` would not do: two threads come here.
+        warnings.filterwarnings("ignore", "torch.distributed is", module="torch.distributed.checkpoint")
+        yield
     except CheckpointException as error:
         reasons = [_reason(cause) for cause, _ in error.failures.values()]
         for reason in reasons:

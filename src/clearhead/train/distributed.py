@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import torch
 import torch.distributed as dist
@@ -18,6 +19,7 @@ class Distributed:
     rank: int = 0
     size: int = 1
     patient: dist.ProcessGroup | None = None  # all ranks, with a long timeout; None: the default group
+    background: dist.ProcessGroup | None = None  # the same, for the thread that writes checkpoints
 
     @property
     def is_main(self) -> bool:
@@ -30,6 +32,18 @@ class Distributed:
         total = torch.tensor(values, dtype=torch.float64)
         dist.all_reduce(total)
         return total.tolist()
+
+    def in_background(self) -> Self:
+        """Return the same ranks for another thread, whose collectives must not mix with those of the main thread."""
+        return replace(self, patient=self.background)
+
+    def gather(self, value: str) -> list[str]:
+        """Return the values of all ranks, on every rank."""
+        if self.size == 1:
+            return [value]
+        values = [value] * self.size
+        dist.all_gather_object(values, value, group=self.patient)
+        return values
 
     def barrier(self) -> None:
         """Wait for every rank, however long one of them works alone."""

@@ -117,10 +117,15 @@ def initial_model(task: Task, recipe: Recipe, base_model: Pretrained | None) -> 
     torch.manual_seed(recipe.seed)
     if base_model is None:
         loaded = skeleton(task, recipe, None)
-        return replace(loaded, model=freeze_unused(initialize(build(loaded.config)), task))
+        return replace(loaded, model=new_model(loaded.config, task))
     loaded = _load(task, recipe, base_model, "cpu")
     freeze_unused(adapt(loaded.model, recipe), task)
     return loaded
+
+
+def new_model(config: ModelConfig, task: Task) -> Model:
+    """Return a model with new weights, drawn from torch's generator."""
+    return freeze_unused(initialize(build(config)), task)
 
 
 def freeze_unused(model: Model, task: Task) -> Model:

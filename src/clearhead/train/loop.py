@@ -90,10 +90,12 @@ def fit(job: TrainingJob, distributed: Distributed | None = None) -> Progress:
     optimizer = make_optimizer(job.model, settings.optimizer)
     checkpoints = Checkpoints(job.folder / "checkpoints", settings.keep, distributed)
     saved = progress = _begin(checkpoints, job.model, optimizer)
+    first = progress.step
     shown, stopping = job.shown and distributed.is_main, False
     make_logger = partial(MetricLogger, job.folder, progress.step, progress.log_bytes, job.trackers)
     with (
         retain_freed(),
+        checkpoints,
         make_logger() if distributed.is_main else nullcontext() as logger,
         SignalGuard(launched=distributed.size > 1) as stop,
         ProgressBar(settings.last, progress.step, shown=shown) as screen,
@@ -119,8 +121,10 @@ def fit(job: TrainingJob, distributed: Distributed | None = None) -> Progress:
             planned = last or progress.step % settings.save_every == 0 or progress.best_step == progress.step
             if progress is not saved and (planned or stopping):
                 progress = replace(progress, log_bytes=logger.size() if logger else 0, between=not planned)
-                checkpoints.save(progress, job.model, optimizer)
+                checkpoints.begin_save(progress, job.model, optimizer)
                 saved = progress
+            if stopping or last:
+                checkpoints.wait()
             if stopping:
                 raise Stopped(progress.step, stop.wanted or signal.SIGTERM)  # 0: another rank received the signal
             if last:
@@ -139,6 +143,8 @@ def fit(job: TrainingJob, distributed: Distributed | None = None) -> Progress:
                 )
             clock.tick(int(job.task.lengths(job.columns, examples).sum()))
             progress = replace(progress, step=progress.step + 1, seconds=clock.seconds)
+            if progress.step == first + 1:
+                checkpoints.reserve(job.model, optimizer)  # the optimizer has its state now
             if progress.step % TRIM_EVERY_STEPS == 0:
                 trim()
             order = zlib.crc32(examples.tobytes())  # identifies the examples
@@ -205,8 +211,8 @@ def step(
 
 def _begin(checkpoints: Checkpoints, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
     checkpoints.folder.mkdir(parents=True, exist_ok=True)
-    newest = checkpoints.newest()
-    return Progress() if newest is None else checkpoints.restore(newest, model, optimizer)
+    newest = checkpoints.newest()  # verified
+    return Progress() if newest is None else checkpoints.read(newest, model, optimizer)
 
 
 def _should_evaluate(progress: Progress, settings: TrainConfig) -> bool:

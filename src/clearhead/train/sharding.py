@@ -1,19 +1,21 @@
 """Training in several processes: FSDP2, applied to a model from outside through its blocks."""
 
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, cast
 
 import torch
 import torch.distributed as dist
-from torch import nn
+from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
+from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.utils.checkpoint import checkpoint
 
 from clearhead.models import Model
+from clearhead.train.deferred_init import InitRecorder
 from clearhead.train.distributed import Distributed, full_tensor, launched, reshard
 from clearhead.train.heartbeat import Heartbeat
 from clearhead.train.recipe import TrainConfig
@@ -40,7 +42,8 @@ def init_distributed() -> Generator[Distributed]:
     with Heartbeat(store, rank, neighbors, range(first, first + local_size)):
         dist.init_process_group(store=store, rank=rank, world_size=size, timeout=COLLECTIVE_TIMEOUT)
         try:
-            yield Distributed(rank, size, cast(Any, dist.new_group(backend="gloo", timeout=WAIT_TIMEOUT)))
+            groups = [cast(Any, dist.new_group(backend="gloo", timeout=WAIT_TIMEOUT)) for _ in range(2)]
+            yield Distributed(rank, size, *groups)
         except RuntimeError as error:
             if is_peer_failure(error):
                 raise PeerLost(f"rank {rank} has lost another process of this run") from error
@@ -49,19 +52,20 @@ def init_distributed() -> Generator[Distributed]:
             dist.destroy_process_group()
 
 
-def shard(model: Model, settings: TrainConfig, distributed: Distributed) -> Model:
+def shard(model: Model, settings: TrainConfig, distributed: Distributed, device: torch.device | None = None) -> Model:
     """Shard every weight and its optimizer state over the ranks; blocks are gathered one after the other.
 
     The model of a single process is returned unchanged. Weights stay float32, so that every world size trains the same
-    model; matrix products run in the dtype of the recipe inside autocast.
+    model; matrix products run in the dtype of the recipe inside autocast. A model on the meta device needs the `device`
+    that its shards will be on.
     """
     if settings.activation_checkpointing:
         for block in _blocks(model):
             _checkpoint_activations(block)
     if distributed.size == 1:
         return model
-    device = next(model.parameters()).device.type
-    mesh = init_device_mesh(device, (distributed.size,), mesh_dim_names=("data",))
+    device = device or next(model.parameters()).device
+    mesh = init_device_mesh(device.type, (distributed.size,), mesh_dim_names=("data",))
     reduce = MixedPrecisionPolicy(reduce_dtype=torch.float32)
     for block in _blocks(model):
         fully_shard(block, mesh=mesh, mp_policy=reduce)
@@ -71,12 +75,42 @@ def shard(model: Model, settings: TrainConfig, distributed: Distributed) -> Mode
 
 
 @torch.no_grad()
-def gather(model: nn.Module, into: Model) -> Model:
-    """Copy the weights of a sharded model into one that is not sharded. Every rank must call this."""
+def initialize_shards(
+    make: Callable[[], Model], settings: TrainConfig, distributed: Distributed, device: torch.device
+) -> Model:
+    """Build a model and shard it; no rank holds more than one weight of it whole.
+
+    Every rank draws all numbers, so that the weights are those of a single process, to the bit.
+    """
+    with InitRecorder() as recorder:
+        model = make()
+    whole, buffers = recorder.parameters(model), dict(model.named_buffers())  # buffers are on the CPU
+    shard(model, settings, distributed, device).to_empty(device=device)
+    shards = {name: cast(DTensor, param) for name, param in model.named_parameters()}
+
+    def place(name: str, value: Tensor) -> None:
+        part = shards.pop(name)
+        own = distribute_tensor(value.to(device), part.device_mesh, part.placements, src_data_rank=None)
+        part.to_local().copy_(own.to_local())
+
+    recorder.replay(whole, place)
+    for name, buffer in model.named_buffers():
+        buffer.copy_(buffers[name])
+    return model
+
+
+@torch.no_grad()
+def gather(model: nn.Module, into: Model | None) -> None:
+    """Copy the weights of a sharded model into one that is not, on ranks that give one; the others hold one at a time.
+
+    Every rank must call this.
+    """
     reshard(model)
-    for part, param in zip(model.parameters(), into.parameters(), strict=True):
-        param.copy_(full_tensor(part))
-    return into
+    targets = [None for _ in model.parameters()] if into is None else list(into.parameters())
+    for part, param in zip(model.parameters(), targets, strict=True):
+        value = full_tensor(part)
+        if param is not None:
+            param.copy_(value)
 
 
 def _blocks(model: Model) -> list[nn.Module]:

@@ -74,6 +74,16 @@ def multiply_(tensors: Sequence[Tensor], factor: float) -> None:
     torch._foreach_mul_(tensors, factor)  # type: ignore[attr-defined]
 
 
+def storage_key(tensor: Tensor) -> int:
+    """Return a number that tensors share which share their memory, also on the meta device, where it has no address."""
+    return tensor.untyped_storage()._cdata  # type: ignore[attr-defined]
+
+
+def mutates_argument(operation: Any) -> bool:
+    """Return whether an operator, as `__torch_dispatch__` gets it, writes to one of its arguments."""
+    return operation._schema.is_mutable
+
+
 def rendezvous_from_env(timeout: timedelta) -> tuple[Any, int, int]:
     """Return the store, the rank and the world size that torchrun announces in the environment."""
     return next(rendezvous("env://", timeout=timeout))

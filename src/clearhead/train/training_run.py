@@ -17,11 +17,11 @@ from clearhead.models.precision import choose_device
 from clearhead.tasks import Task
 from clearhead.train.distributed import Distributed
 from clearhead.train.evaluate import evaluate, score
-from clearhead.train.init_model import Pretrained, adapt, freeze_unused, initial_model
+from clearhead.train.init_model import Pretrained, adapt, freeze_unused, initial_model, new_model
 from clearhead.train.loop import TrainingJob
 from clearhead.train.recipe import Recipe, TrainConfig
 from clearhead.train.run_data import Parts
-from clearhead.train.sharding import gather, shard
+from clearhead.train.sharding import gather, initialize_shards, shard
 from clearhead.train.tracking import Tracker
 
 
@@ -66,19 +66,26 @@ class TrainingRun:
     ) -> TrainingJob:
         """Return the input of the training loop, with a model whose initial weights follow from the seed."""
         settings = self.settings
-        initial = initial_model(self.task, self.recipe, self.base_model).model
-        model = shard(initial.to(choose_device(device)), settings, distributed)
+        place = choose_device(device)
+        if distributed.size > 1 and self.base_model is None:
+            torch.manual_seed(self.recipe.seed)
+            model = initialize_shards(lambda: new_model(self.config, self.task), settings, distributed, place)
+        else:
+            initial = initial_model(self.task, self.recipe, self.base_model).model
+            model = shard(initial.to(place), settings, distributed)
 
         def measure(model: nn.Module, step: int) -> dict[str, float]:
             metrics = evaluate(model, self.task, self.valid, settings, distributed)
             return metrics if settings.metric in metrics else metrics | self._scores(model, distributed)
 
-        place = self.recipe.seed, self.folder
-        return TrainingJob(self.task, model, self.train, settings, *place, measure, trackers, shown)
+        seed, folder = self.recipe.seed, self.folder
+        return TrainingJob(self.task, model, self.train, settings, seed, folder, measure, trackers, shown)
 
     def _scores(self, model: nn.Module, distributed: Distributed) -> dict[str, float]:
-        """Return the metrics that need the answers of the model; the main rank computes them on gathered weights."""
+        """Return the metrics that need the answers of the model; the main rank alone gathers it, and computes them."""
         if distributed.size > 1:
-            model = gather(model, self.empty_model())
+            full = self.empty_model() if distributed.is_main else None
+            gather(model, full)
+            model = full or model
         scores = score(self.task, self.trained(model), self.held_out(), self.settings) if distributed.is_main else {}
         return json.loads(distributed.broadcast(json.dumps(scores)))
