@@ -29,6 +29,7 @@ ORDER = [
     {"decode"},
     {"tasks"},
     {"train"},
+    {"plan"},
     {"analysis"},
     {"viz"},
     {"image_text", "pipeline"},

@@ -26,6 +26,7 @@ COMMANDS = {
     "Train": {
         "new": "Write a commented recipe for your data.",
         "train": "Train a model from a recipe, or resume a run.",
+        "plan": "Plan a run on many processors: memory, communication, time and cost.",
         "prove": "Verify that a killed training run resumes bit for bit.",
         "demo": "Train three small translators and compare their attention.",
         "study": "List the studies, or run one.",

@@ -40,7 +40,7 @@ def prepare(recipe: Recipe, base: Path, folder: Path, log: Log = lambda message:
     tokenizer = load_tokenizer(recipe, base, folder, base_model, log)
     labels = load_labels(recipe, parts, folder)
     tokenizer = cast(Tokenizer, tokenizer)  # None where images are read, whose task has no use for it
-    settings = _task_config(recipe, base_model)
+    settings = task_config(recipe, base_model)
     if recipe.task == "draw":
         settings = replace(settings, image_codec=load_image_codec(recipe, parts, folder, log))
     task = recipe.task_class.from_recipe(tokenizer, settings, labels)
@@ -73,7 +73,7 @@ def train(
     return progress
 
 
-def _task_config(recipe: Recipe, base_model: Pretrained | None) -> TaskConfig:
+def task_config(recipe: Recipe, base_model: Pretrained | None) -> TaskConfig:
     """Collect the settings of the task from the recipe and the base model."""
     limits = [recipe.data.max_len]
     if base_model is not None and base_model.limit is not None:
