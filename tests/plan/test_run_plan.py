@@ -124,9 +124,9 @@ def test_wrong_options_are_refused(tmp_path):
     recipe = make_recipe(recipe_values(tmp_path))
     with pytest.raises(ValueError, match="--ranks is 0"):
         make_plan(recipe, tmp_path, 0, PLAIN)
-    with pytest.raises(ValueError, match="--efficiency is 1.5"):
+    with pytest.raises(ValueError, match=r"--efficiency is 1\.5"):
         make_plan(recipe, tmp_path, 1, PLAIN, efficiency=1.5)
-    with pytest.raises(ValueError, match="--gpu is 'a100': .*a100-80"):
+    with pytest.raises(ValueError, match=r"--gpu is 'a100': .*a100-80"):
         find_hardware("a100")
 
 

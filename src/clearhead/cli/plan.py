@@ -19,9 +19,7 @@ def plan(
     recipe: RecipeArgument,
     ranks: Annotated[int, typer.Option(help="Number of processes, one for each processor.")] = 1,
     gpu: Annotated[str, typer.Option(help="a100-80, h100 or cpu (this machine, measured now).")] = "a100-80",
-    efficiency: Annotated[
-        float, typer.Option(help="Fraction of the roofline that the run will reach.")
-    ] = 0.5,
+    efficiency: Annotated[float, typer.Option(help="Fraction of the roofline that the run will reach.")] = 0.5,
     price: Annotated[float | None, typer.Option(help="Price of a processor for an hour, in any currency.")] = None,
     change: SetOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as one JSON object.")] = False,

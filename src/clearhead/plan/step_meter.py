@@ -5,16 +5,16 @@ It sees every operation, of real tensors as of fake ones, which have shapes and 
 
 import weakref
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
 from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from clearhead.plan.hardware import Hardware
@@ -57,7 +57,7 @@ class StepMeter(TorchDispatchMode):
         self._live: dict[int, tuple[Any, str, int]] = {}  # by the id of a storage: weak reference, kind, bytes
         self._resize: Any = None
 
-    def __enter__(self) -> "StepMeter":
+    def __enter__(self) -> Self:
         # FSDP frees and allocates gathered weights by resizing their storages, which is no operation.
         self._resize = original = torch.UntypedStorage.resize_
         meter = self
@@ -82,16 +82,16 @@ class StepMeter(TorchDispatchMode):
             with unset_fake_temporarily():
                 return func(*args, **kwargs)
         result = func(*args, **kwargs)
-        inputs = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
-        outputs = [x for x in tree_leaves(result) if isinstance(x, Tensor) and not isinstance(x, DTensor)]
-        own = {id(x.untyped_storage()) for x in inputs if not isinstance(x, DTensor)}
+        inputs = [*_tensors(args), *_tensors(kwargs.values())]
+        outputs = list(_tensors(result))
         for x in outputs:
-            if id(x.untyped_storage()) not in own and id(x.untyped_storage()) not in self._live:
-                self._set(x.untyped_storage(), self.phase)
+            storage = x.untyped_storage()
+            if id(storage) not in self._live and all(y.untyped_storage() is not storage for y in inputs):
+                self._set(storage, self.phase)
         if func.namespace in ("c10d", "fsdp", "_c10d_functional"):
             self._communicate(name, args, [*inputs, *outputs])
         elif not func.is_view and not name.startswith("empty"):
-            self._compute(func, name, args, kwargs, result, [*inputs, *(x for x in outputs if x is not None)])
+            self._compute(func, name, args, kwargs, result, [*inputs, *outputs])
         return result
 
     def _communicate(self, name: str, args: Any, tensors: list[Tensor]) -> None:
@@ -101,7 +101,7 @@ class StepMeter(TorchDispatchMode):
         if name in COLLECTIVES:
             title, whole = COLLECTIVES[name]
             self.traffic[title].calls += 1
-            self.traffic[title].nbytes += sum(x.nbytes for x in tree_leaves(args[whole]))
+            self.traffic[title].nbytes += sum(x.nbytes for x in _tensors([args[whole]]))
         if name == "_reduce_scatter_base_":
             self._set(args[0].untyped_storage(), "gradients")
 
@@ -139,6 +139,18 @@ class StepMeter(TorchDispatchMode):
         self.memory[kind] -= size
 
 
+def _tensors(values: Any) -> Iterator[Tensor]:
+    """Yield the tensors in arguments or results; torch's own traversal of nested values takes many times as long."""
+    if isinstance(values, Tensor):
+        yield values
+    elif isinstance(values, Iterable):
+        for value in values:
+            if isinstance(value, Tensor):
+                yield value
+            elif isinstance(value, list | tuple):
+                yield from _tensors(value)
+
+
 def _is_host_number(name: str, args: Any) -> bool:
     """Return whether an operation makes or reads one number on the host, such as the seed of a dropout."""
     if name in ("randint", "zeros"):
@@ -148,9 +160,9 @@ def _is_host_number(name: str, args: Any) -> bool:
 
 def _attention_flops(name: str, args: Any, causal: bool) -> float:
     """Return the operations of FlashAttention over sequences of equal lengths."""
-    half = [cast(Tensor, x) for x in tree_leaves(args) if isinstance(x, Tensor) and x.dim() == 3]
+    half = [x for x in _tensors(args) if x.dim() == 3]
     backward = "backward" in name
     q, k = half[1:3] if backward else half[:2]  # the gradient of the output comes first
-    offsets = next(x for x in tree_leaves(args) if isinstance(x, Tensor) and x.dtype == torch.int32)
+    offsets = next(x for x in _tensors(args) if x.dtype == torch.int32)
     pairs = q.shape[0] * k.shape[0] / (offsets.numel() - 1) / (2 if causal else 1)
     return 4.0 * pairs * q.shape[1] * q.shape[2] * (FLASH_BACKWARD if backward else 1.0)
