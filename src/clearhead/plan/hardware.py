@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import torch
 
 from clearhead.attention.device_info import DeviceInfo
-from clearhead.tasks import did_you_mean
 
 GB = 10**9
 ETHERNET_10G = 1.25 * GB  # bytes a second, of a CPU machine whose network is not known
@@ -62,7 +61,7 @@ def find_hardware(name: str) -> Hardware:
     if name == "cpu":
         return measure_cpu()
     if name not in HARDWARE:
-        raise ValueError(f"--gpu is {name!r}: {did_you_mean(name, [*HARDWARE, 'cpu'])}")
+        raise ValueError(f"--gpu is {name!r}: choose from {', '.join(HARDWARE)}, cpu")
     return HARDWARE[name]
 
 

@@ -6,6 +6,7 @@ It sees every operation, of real tensors as of fake ones, which have shapes and 
 import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
@@ -78,11 +79,9 @@ class StepMeter(TorchDispatchMode):
         if DTensor in types:
             return NotImplemented  # its operations on shards come here
         kwargs, name = kwargs or {}, func.overloadpacket.__name__
-        if _is_host_number(name, args):
-            with unset_fake_temporarily():
-                return func(*args, **kwargs)
-        result = func(*args, **kwargs)
         inputs = [*_tensors(args), *_tensors(kwargs.values())]
+        with unset_fake_temporarily() if _is_planning(name, args, inputs) else nullcontext():
+            result = func(*args, **kwargs)
         outputs = list(_tensors(result))
         for x in outputs:
             storage = x.untyped_storage()
@@ -151,11 +150,11 @@ def _tensors(values: Any) -> Iterator[Tensor]:
                 yield from _tensors(value)
 
 
-def _is_host_number(name: str, args: Any) -> bool:
-    """Return whether an operation makes or reads one number on the host, such as the seed of a dropout."""
-    if name in ("randint", "zeros"):
-        return [] in args
-    return name == "_local_scalar_dense" and not isinstance(args[0], FakeTensor)
+def _is_planning(name: str, args: Any, inputs: list[Tensor]) -> bool:
+    """Return whether an operation has to give numbers: of positions and layouts, or one number, such as a seed."""
+    if not inputs:
+        return name == "arange" or (name in ("randint", "zeros") and [] in args)
+    return not any(isinstance(x, FakeTensor) for x in inputs)
 
 
 def _attention_flops(name: str, args: Any, causal: bool) -> float:
