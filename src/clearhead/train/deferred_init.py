@@ -20,7 +20,7 @@ OVERWRITE = ("uniform_", "normal_", "zero_", "fill_")  # of their first argument
 
 
 @dataclass(frozen=True, eq=False)
-class _Call:
+class _RecordedCall:
     """One operation of the construction of a model; its tensors keep their storages apart."""
 
     function: Any
@@ -45,7 +45,7 @@ class InitRecorder(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self._calls: list[_Call] = []
+        self._calls: list[_RecordedCall] = []
         self._device = torch.device("meta")
 
     def __enter__(self) -> Self:
@@ -58,7 +58,7 @@ class InitRecorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        call = _Call(func, args, kwargs or {}, result)
+        call = _RecordedCall(func, args, kwargs or {}, result)
         if any(True for _ in call.tensors()):
             self._calls.append(call)
         return result
@@ -90,7 +90,7 @@ class InitRecorder(TorchDispatchMode):
         assert not any(uses.values())
 
     @staticmethod
-    def _run(call: _Call, live: dict[int, Tensor]) -> None:
+    def _run(call: _RecordedCall, live: dict[int, Tensor]) -> None:
         """Run an operation on the values of its tensors, unless it only allocates or makes a view."""
         inputs = {storage_key(t) for t in tree_leaves((call.args, call.options)) if isinstance(t, Tensor) and t.is_meta}
         outputs = [t for t in tree_leaves(call.result) if isinstance(t, Tensor)]
