@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 
 import torch
@@ -20,23 +17,8 @@ class DeviceInfo:
 
     @staticmethod
     def of(device: torch.device) -> DeviceInfo:
-        """The facts of a device of this machine, or those of `assume_device`."""
-        if (assumed := _assumed.get()) is not None:
-            return assumed
+        """The facts of a device of this machine."""
         if device.type != "cuda" or not torch.cuda.is_available() or torch.version.hip:  # ROCm has no capabilities
             return DeviceInfo(device.type)
         major, minor = torch.cuda.get_device_capability(device)
         return DeviceInfo("cuda", 10 * major + minor, torch.backends.cuda.is_flash_attention_available())
-
-
-_assumed: ContextVar[DeviceInfo | None] = ContextVar("assumed device", default=None)
-
-
-@contextmanager
-def assume_device(info: DeviceInfo) -> Generator[None]:
-    """Context in which kernels are chosen as on a device that may not be present: for tensors without numbers."""
-    token = _assumed.set(info)
-    try:
-        yield
-    finally:
-        _assumed.reset(token)

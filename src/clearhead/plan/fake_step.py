@@ -13,7 +13,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
-from clearhead.attention.device_info import assume_device
+from clearhead.attention.device_info import DeviceInfo
 from clearhead.models import ModelConfig, build
 from clearhead.models.model import Model
 from clearhead.models.precision import autocast
@@ -50,7 +50,7 @@ def run_fake_step(
         shard(model, settings, distributed, CPU)
         static = _static_memory(model, settings.optimizer)
         meter = StepMeter(hardware, causal=config.encoder is None)
-        with FakeTensorMode(allow_non_fake_inputs=True), assume_device(hardware.device):
+        with FakeTensorMode(allow_non_fake_inputs=True), _assume(hardware.device):
             model.to_empty(device=CPU).train()
             with meter:
                 for _ in range(min(2, settings.gradient_accumulation)):
@@ -74,6 +74,17 @@ def _fake_ranks(count: int) -> Generator[None]:
         yield
     finally:
         dist.destroy_process_group()
+
+
+@contextmanager
+def _assume(device: DeviceInfo) -> Generator[None]:
+    """Context in which kernels are chosen as on a device that may not be present."""
+    original = DeviceInfo.of
+    DeviceInfo.of = staticmethod(lambda _: device)
+    try:
+        yield
+    finally:
+        DeviceInfo.of = staticmethod(original)
 
 
 def _static_memory(model: Model, optimizer: OptimizerConfig) -> StaticMemory:
