@@ -44,9 +44,8 @@ def measure(ranks: Distributed, values: dict[str, Any], base: Path) -> dict[str,
         step(job, optimizer, batches.batch(*batches.place(number)), number, ranks, SignalGuard())
 
     run(0)  # the optimizer has its state now
-    local = [tensor.to_local() if hasattr(tensor, "to_local") else tensor for tensor in tensors_of(job.model).values()]
+    weights = sum(getattr(x, "to_local", lambda x=x: x)().nbytes for x in tensors_of(job.model).values())
     states = [x for x in tensors_of(job.model, optimizer).items() if x[0].startswith("optimizer.")]
-    weights = sum(x.nbytes for x in local)
     optimizer_bytes = sum(getattr(x, "to_local", lambda x=x: x)().nbytes for _, x in states)
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         run(1)

@@ -6,6 +6,7 @@ The process group is torch's fake one, in which every collective returns at once
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from unittest.mock import patch
 
 import torch
 import torch.distributed as dist
@@ -79,12 +80,8 @@ def _fake_ranks(count: int) -> Generator[None]:
 @contextmanager
 def _assume(device: DeviceInfo) -> Generator[None]:
     """Context in which kernels are chosen as on a device that may not be present."""
-    original = DeviceInfo.of
-    DeviceInfo.of = staticmethod(lambda _: device)
-    try:
+    with patch.object(DeviceInfo, "of", lambda _: device):
         yield
-    finally:
-        DeviceInfo.of = staticmethod(original)
 
 
 def _static_memory(model: Model, optimizer: OptimizerConfig) -> StaticMemory:

@@ -63,9 +63,9 @@ class StepMeter(TorchDispatchMode):
         self._resize = original = torch.UntypedStorage.resize_
         meter = self
 
-        def resize_(storage: torch.UntypedStorage, size: int) -> Any:
-            result = original(storage, size)
-            meter._set(storage, "gathers")
+        def resize_(self: torch.UntypedStorage, size: int) -> Any:
+            result = original(self, size)
+            meter._set(self, "gathers")
             return result
 
         torch.UntypedStorage.resize_ = resize_

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import Any
 
 import numpy as np
 
@@ -81,14 +82,14 @@ def _placeholder(recipe: Recipe) -> Tokenizer:
 
 
 def _with_vocabulary(config: ModelConfig, size: int) -> ModelConfig:
-    stacks = {
+    parts: dict[str, Any] = {
         name: replace(stack, vocab_size=size)
         for name, stack in (("encoder", config.encoder), ("decoder", config.decoder))
         if stack is not None
     }
     head, generator = config.head, config.generator
     if head is not None and head.vocab_size:
-        stacks["head"] = replace(head, vocab_size=size)
+        parts["head"] = replace(head, vocab_size=size)
     if generator is not None:
-        stacks["generator"] = _with_vocabulary(generator, size)
-    return replace(config, **stacks)
+        parts["generator"] = _with_vocabulary(generator, size)
+    return replace(config, **parts)
