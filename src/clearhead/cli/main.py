@@ -60,6 +60,7 @@ COMMANDS = {
         "calibrate": "Fit an index to questions with known answers, and keep the result with it.",
     },
     "Tools": {
+        "course": "Copy the course notebooks, and check what they need.",
         "export": "Export a model to ONNX, int8 or CTranslate2.",
         "convert": "Convert pickled weights to safetensors.",
         "doctor": "Check every attention kernel on this machine.",

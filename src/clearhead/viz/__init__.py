@@ -5,6 +5,7 @@ from clearhead.viz.figures import plot
 from clearhead.viz.heatmaps import Heatmap, draw_heatmaps
 from clearhead.viz.image_scene import ImageScene
 from clearhead.viz.line_plots import Curve, Panel, draw_curves
+from clearhead.viz.matrices import draw_matrix
 from clearhead.viz.method_scene import method_scene
 from clearhead.viz.record_scene import record_scene
 from clearhead.viz.scene import Scene, SceneAnswer, SceneAxis, SceneInput, SceneLayer
@@ -34,6 +35,7 @@ __all__ = [
     "draw_blocks",
     "draw_curves",
     "draw_heatmaps",
+    "draw_matrix",
     "look",
     "method_scene",
     "plot",
