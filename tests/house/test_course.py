@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import importlib.util
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,9 +32,10 @@ nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("jupytext")
 
 
-def load_builder():
+def load_builder() -> Any:
     """The script that builds the course, as a module."""
     spec = importlib.util.spec_from_file_location("build_course", COURSE / "build_course.py")
+    assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -147,6 +150,8 @@ def names_bound(tree: ast.AST) -> set[str]:
             bound.add(node.name)
         elif isinstance(node, ast.arg):
             bound.add(node.arg)
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            bound.add(node.name)
     return bound
 
 
@@ -159,7 +164,7 @@ def test_a_section_uses_only_names_of_its_own_and_of_the_setup(source):
         ))
         for title, numbers in BUILDER.sections(notebook)
     }  # fmt: skip
-    given = names_bound(trees.pop("setup")) | set(dir(__builtins__)) | set(__builtins__)
+    given = names_bound(trees.pop("setup")) | set(dir(builtins))
     unknown = {title: names_used(tree) - names_bound(tree) - given for title, tree in trees.items()}
     assert {title: names for title, names in unknown.items() if names} == {}
 
