@@ -574,7 +574,7 @@ translator = run(
     },
 )  # fmt: skip
 source = "the 3rd of May 1998, then 5/4/2001"
-result = translator.translate(source, beam=1, align=True)
+result = translator.translate(source, beam=1, max_len=24, align=True)
 print(source, "->", result.text)
 
 # %% [markdown]
@@ -603,7 +603,7 @@ for _ in range(5):
 
 # %%
 with translator.look() as seen:
-    translator.translate(source, beam=1)
+    translator.translate(source, beam=1, max_len=24)
 seen.plot("alignment")
 
 # %% [markdown]

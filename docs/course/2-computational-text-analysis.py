@@ -281,9 +281,9 @@ for attention in ("none", "additive"):
     models[attention] = clearhead.load(work / attention / "model")
 source = "the 3rd of May 1998, then 5/4/2001"
 for attention, model in models.items():
-    print(f"{attention:9}", model.translate(source, beam=1).text)
+    print(f"{attention:9}", model.translate(source, beam=1, max_len=24).text)
 with models["additive"].look() as seen:
-    models["additive"].translate(source, beam=1)
+    models["additive"].translate(source, beam=1, max_len=24)
 seen.plot("alignment")
 
 # %% [markdown]
@@ -326,7 +326,7 @@ draw_matrix(
 # entropy of each row of the alignment: at which output tokens is the model least sure where to look?
 
 # %% tags=["solution"]
-answer = models["additive"].translate(source, beam=1, align=True)
+answer = models["additive"].translate(source, beam=1, max_len=24, align=True)
 for token, row in zip(answer.tokens, answer.alignment):
     print(
         f"{token:5} entropy {float(torch.special.entr(torch.as_tensor(row)).sum()):.2f} nats, "

@@ -370,7 +370,7 @@ translator = run(
 )  # fmt: skip
 source = "the 3rd of May 1998"
 with translator.look() as seen:
-    result = translator.translate(source, beam=1)
+    result = translator.translate(source, beam=1, max_len=24)
 print(source, "->", result.text)
 for name in seen:
     print(f"{name:16} queries {seen[name].shape()[0]}, keys {seen[name].shape()[1]}")
@@ -383,7 +383,7 @@ seen.plot("alignment", layer="decoder.1.cross")
 # was written:
 
 # %%
-written = seen["decoder.0.self"] if "decoder.0.self" in seen else seen["decoder.0"]
+written = seen["decoder.0"]
 labels = ["<start>", *result.tokens][: written.shape()[0]]
 draw_matrix(written.head(0).tolist(), labels, labels, "Decoder self-attention, layer 0, head 0")
 
@@ -541,14 +541,14 @@ for line in (work / "bert" / "log.jsonl").read_text().strip().split("\n")[-2:]:
 # What does it predict for a mask? After a minute, frequent words; after weeks on 3.3 billion words, the right ones.
 
 # %%
-text = "i will [MASK] the king"
-tokens = bert.tokenizer([text])
-names = bert.tokenizer.tokens(tokens.ids)
+tokens = bert.tokenizer(["i will have the king"])
+place = bert.tokenizer.tokens(tokens.ids).index("have")
+tokens.ids[place] = bert.tokenizer.mask_id
 with torch.no_grad():
     logits = bert.model(tokens.ids, tokens.layout, segments=torch.zeros_like(tokens.ids))
 logits = logits[0] if isinstance(logits, tuple) else logits
-p = torch.softmax(logits[names.index("[MASK]")], -1).topk(6)
-print(text, "->", [f"{n} {v:.3f}" for n, v in zip(bert.tokenizer.tokens(p.indices), p.values)])
+p = torch.softmax(logits[place], -1).topk(6)
+print("i will [MASK] the king ->", [f"{n} {v:.3f}" for n, v in zip(bert.tokenizer.tokens(p.indices), p.values)])
 
 # %% [markdown]
 # **Exercise.** BERT predicts 15 % of its tokens in a step, GPT all of them. What does that mean for the number of

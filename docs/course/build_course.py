@@ -78,8 +78,11 @@ def copy_outputs(notebook: Any, stored: Any) -> set[str]:
 
 def processor_seconds(client: NotebookClient) -> float:
     """Return the processor time that the kernel has used."""
+    first = client.nb.cells[0]
     cell = nbformat.v4.new_code_cell("__import__('time').process_time()")
-    return float(client.execute_cell(cell, 0, store_history=False).outputs[0].data["text/plain"])
+    used = float(client.execute_cell(cell, 0, store_history=False).outputs[0].data["text/plain"])
+    client.nb.cells[0] = first  # nbclient puts an executed cell into its place
+    return used
 
 
 def execute(notebook: Any, folder: Path, kept: set[str], on_section: Callable[[str, float, float], object]) -> None:
