@@ -524,6 +524,7 @@ for _, example in examples.each(columns, np.arange(3), draw=0):
 # the sentence.
 
 # %%
+import json
 import math
 
 bert = run(
@@ -534,8 +535,8 @@ bert = run(
     train={"batch_tokens": 2048, "optimizer": {"lr": 2e-3}, "schedule": {"kind": "linear", "warmup": 8}},
 )  # fmt: skip
 print("at the start", round(math.log(bert.tokenizer.vocab_size), 2), "+", round(math.log(2), 2))
-for line in (work / "bert" / "log.jsonl").read_text().strip().split("\n")[-2:]:
-    print(line)
+last = json.loads((work / "bert" / "log.jsonl").read_text().strip().split("\n")[-1])
+print("after 60 steps", {name: round(value, 2) for name, value in last.items() if name.startswith("valid")})
 
 # %% [markdown]
 # What does it predict for a mask? After a minute, frequent words; after weeks on 3.3 billion words, the right ones.

@@ -36,8 +36,8 @@ def course(
 ) -> None:
     """Copy the course notebooks, and check what they need.
 
-    Three lectures on attention and Transformers, each a notebook that runs in less than 25 minutes on two cores. The
-    data sets are downloaded once; then no network is needed. The exit code is 1 if a package or a data set is missing.
+    Three lectures on attention and Transformers, each a notebook. The data sets are downloaded once; then no network
+    is needed. The exit code is 1 if a package or a data set is missing.
 
     Example: clearhead course my-course
     """
