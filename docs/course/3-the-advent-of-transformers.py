@@ -71,7 +71,7 @@ for word in ("dog", "guitar", "red", "three", "beach"):
     print(f"{word:7}", ", ".join(names[i] for i in near))
 
 # %% [markdown]
-# A static vector has no sentence. The study of word senses asks of ten ambiguous words whether the nearest vector has
+# A static vector has no sentence. The study of word senses asks of five ambiguous words whether the nearest vector has
 # the same sense, for MiniLM's embedding (static) and each layer (contextual):
 
 # %%

@@ -4,7 +4,7 @@ python docs/course/build_course.py [--all] [NUMBER ...]
 
 The source of a lecture is N-NAME.py, cells in the percent format. The notebook N-NAME.ipynb holds the cells with their
 outputs and, in its metadata, the seconds of every section: by the clock, and of the processor, which other programs on
-the machine change less. The page N-NAME.md is the same for the site. A section whose cells have not changed keeps its
+the machine change less. The page N-NAME.md is the same for the site. A section whose code has not changed keeps its
 stored outputs, unless --all is given: sections depend on the setup cells only.
 """
 
@@ -59,21 +59,21 @@ def sections(notebook: Any) -> list[tuple[str, list[int]]]:
 
 
 def copy_outputs(notebook: Any, stored: Any) -> set[str]:
-    """Copy the stored outputs of the sections whose cells have not changed; returns the titles of these sections."""
-    known = {
-        title: [stored.cells[number] for number in numbers]
-        for title, numbers in sections(stored)
-        if all(stored.cells[number].get("execution_count", 0) is not None for number in numbers)
-    }
+    """Copy the stored outputs of the sections whose code has not changed; returns the titles of these sections."""
+    known = {title: code_cells(stored, numbers) for title, numbers in sections(stored)}
     copied: set[str] = set()
     for title, numbers in sections(notebook):
-        cells = [notebook.cells[number] for number in numbers]
-        if [cell.source for cell in cells] == [cell.source for cell in known.get(title, [])]:
+        cells, old = code_cells(notebook, numbers), known.get(title, [])
+        if [c.source for c in cells] == [c.source for c in old] and all(c.execution_count is not None for c in old):
             copied.add(title)
-            for cell, old in zip(cells, known[title]):
-                if cell.cell_type == "code":
-                    cell.outputs, cell.execution_count = old.outputs, old.execution_count
+            for cell, executed in zip(cells, old):
+                cell.outputs, cell.execution_count = executed.outputs, executed.execution_count
     return copied if "setup" in copied else set()
+
+
+def code_cells(notebook: Any, numbers: list[int]) -> list[Any]:
+    """Return the code cells among these cells."""
+    return [notebook.cells[number] for number in numbers if notebook.cells[number].cell_type == "code"]
 
 
 def processor_seconds(client: NotebookClient) -> float:
