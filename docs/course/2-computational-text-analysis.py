@@ -563,7 +563,7 @@ def accuracy(kind, steps=250):
     torch.manual_seed(0)
     embedding, layer, out = torch.nn.Embedding(V, 32), MultiHead(32, 2), torch.nn.Linear(32, V)
     tables = {"sinusoidal": SinusoidalPositions(T, 32), "learned": LearnedPositions(T, 32)}
-    rotary = Rotary(16) if kind == "rotary" else None
+    rotary = Rotary(64, 16) if kind == "rotary" else None
     modules = torch.nn.ModuleList([embedding, layer, out, *([tables[kind]] if kind in tables else [])])
     optimizer = torch.optim.Adam(modules.parameters(), 1e-2)
     for _ in range(steps):
