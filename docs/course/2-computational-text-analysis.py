@@ -617,7 +617,7 @@ class Stack(torch.nn.Module):
         self.embedding, self.place = torch.nn.Embedding(len(letters), width), torch.nn.Embedding(64, width)
         self.layers = torch.nn.ModuleList()
         for _ in range(8):
-            for sublayer in (MultiHead(width, 4), FeedForward(width, 4 * width, "relu")):
+            for sublayer in (MultiHead(width, 4), FeedForward(width, 4 * width)):
                 normed = make_norm("layer", width, 1e-5) if norm else torch.nn.Identity()
                 self.layers.append(torch.nn.ModuleList([sublayer, normed]))
         self.out = torch.nn.Linear(width, len(letters))
@@ -736,7 +736,7 @@ for hook in hooks:
 layers = [minilm.model.encoder.embedding.tokens(tokens.ids).detach(), *kept]
 pooled = [POOLINGS["mean"](x, tokens.layout).numpy() for x in layers]
 probes = {
-    name: [evaluate_probe(x, labels).metrics["accuracy"] for x in pooled]
+    name: [evaluate_probe(x, labels).scores()["accuracy"] for x in pooled]
     for name, labels in (("class of the question", classes), ("long or short", long))
 }
 for name, accuracies in probes.items():
@@ -756,5 +756,5 @@ import random
 
 labels = classes[:]
 random.Random(0).shuffle(labels)
-accuracy = evaluate_probe(pooled[-1], labels).metrics["accuracy"]
+accuracy = evaluate_probe(pooled[-1], labels).scores()["accuracy"]
 print(f"random labels {accuracy:.0f} %, true labels {probes['class of the question'][-1]:.0f} %")

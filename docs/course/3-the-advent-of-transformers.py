@@ -918,7 +918,7 @@ columns = {"image": "image", "caption": "caption"}
 captioner = run(
     "captioner", 300, task="caption",
     data={"train": {"file": "train.csv", **columns}, "valid": {"file": "test.csv", **columns}, "image_size": 32,
-          "max_len": 8},
+          "max_len": 32},
     tokenizer={"vocab_size": 300, "lowercase": True},
     model={"kind": "gru", "stem_layers": 2, "encoder_layers": 0, "width": 64, "hidden_size": 128, "num_layers": 1,
            "dropout": 0.0},
@@ -946,7 +946,7 @@ means = []
 for path, _ in rows[:10]:
     with captioner.look() as seen:
         captioner.caption([work / path])
-    weights = next(iter(seen.image_scene().words.layers.values())).mean(0)[:3, -64:]
+    weights = next(iter(seen.image_scene().caption.layers.values())).mean(0)[:3, -64:]
     means.append(weights @ columns / weights.sum(1))
 print([round(float(m), 1) for m in torch.stack(means).mean(0)])
 
