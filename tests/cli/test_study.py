@@ -3,8 +3,8 @@ import json
 import pytest
 import torch
 
-from clearhead.cli.study import RUNNERS
 from clearhead.studies import STUDIES
+from clearhead.studies.study_runners import RUNNERS
 from clearhead.studies.study_tables import SHOW
 from tests.cli.test_demo import app, run
 
