@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from clearhead.cli import app, course
-from clearhead.data.datasets import DATASETS
+from clearhead.data.catalog import DATASETS
 
 run = CliRunner().invoke
 
