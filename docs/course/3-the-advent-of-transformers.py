@@ -936,7 +936,9 @@ with captioner.look() as seen:
 seen.plot("words")
 
 # %% [markdown]
-# The attention is dynamic: each word looks at another part of the image, from left to right.
+# In so few steps the model has learned the form of a caption, three names of digits, but not to read them: its
+# attention is even over the image. In a model that is trained for hours the attention is dynamic: each word looks at
+# another part of the image.
 #
 # **Exercise.** Measure it: compute the mean column (0 to 7) that each of the three words looks at, over ten images.
 
