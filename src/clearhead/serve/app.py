@@ -45,13 +45,14 @@ ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
         (503, "Temporarily unavailable; retry after the time in Retry-After."),
     )
 }
-TEXT_RESPONSES: dict[int | str, dict[str, Any]] = {  # of routes that answer with text: their errors are JSON too
+_ERRORS_IN_JSON: dict[int | str, dict[str, Any]] = {
     status: {
         "description": response["description"],
         "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}},
     }
     for status, response in ERROR_RESPONSES.items()
 }
+TEXT_ROUTE: dict[str, Any] = {"response_class": PlainTextResponse, "responses": _ERRORS_IN_JSON}  # it answers with text
 
 
 def make_app(
@@ -341,8 +342,7 @@ def _add_server_routes(app: FastAPI, dispatcher: Dispatcher, metrics: ServerMetr
         return OrjsonResponse({"models": [model.name for model in replaced]})
 
     app.get("/models", response_model=schemas.ModelsResponse, tags=["server"])(models)
-    text: dict[str, Any] = {"response_class": PlainTextResponse, "responses": TEXT_RESPONSES}
-    app.get("/models/{name}/card", tags=["server"], **text)(card)
+    app.get("/models/{name}/card", tags=["server"], **TEXT_ROUTE)(card)
     app.post("/reload", response_model=schemas.ReloadResponse, tags=["server"])(reload)
 
 
@@ -367,8 +367,7 @@ def add_status_routes(app: FastAPI, metrics: ServerMetrics, is_alive: Callable[[
 
     app.get("/health", response_model=schemas.HealthResponse, tags=["server"])(health)
     app.get("/ready", response_model=schemas.HealthResponse, tags=["server"])(ready)
-    text: dict[str, Any] = {"response_class": PlainTextResponse, "responses": TEXT_RESPONSES}
-    app.get("/metrics", tags=["server"], **text)(prometheus)
+    app.get("/metrics", tags=["server"], **TEXT_ROUTE)(prometheus)
 
 
 def _model_info(model: ServedModel) -> dict[str, Any]:
