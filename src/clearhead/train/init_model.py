@@ -124,8 +124,14 @@ def initial_model(task: Task, recipe: Recipe, base_model: Pretrained | None) -> 
 
 
 def new_model(config: ModelConfig, task: Task) -> Model:
-    """Return a model with new weights, drawn from torch's generator."""
-    return freeze_unused(initialize(build(config)), task)
+    """Return a model with new weights, drawn from torch's generator.
+
+    Classifiers of images keep the values that torch gives its layers: from them they train better than from those of
+    `initialize` (docs/decisions.md).
+    """
+    model = build(config)
+    classifies_images = config.patches is not None and model.decoder is None
+    return freeze_unused(model if classifies_images else initialize(model), task)
 
 
 def freeze_unused(model: Model, task: Task) -> Model:
