@@ -1,10 +1,12 @@
-"""Long documents: whole articles read in one go by sparse attention, beside windows, on COVID-QA's 98 articles.
+"""Long documents: whole articles read in one pass by sparse attention, beside windows, on COVID-QA's 98 articles.
 
 `retrieval`: the article of a question, found by MiniLM's vectors of its first 512 tokens, of its windows (the mean, or
 the nearest one), and of the whole article with extended positions and a window around each token; nothing is trained.
 `reading` (with `--reader`, a folder of the task qa): answers from the article that is given, by windows, and by one
-pass over all tokens; with `--whole`, another reader that was trained to do so. The last line is a JSON object: scores
-in percent, seconds, and the most memory in use above the model in MB.
+pass over all tokens; with `--whole`, another reader that was trained to do so. Articles of at least 8,000 tokens
+are measured apart. The last line is a JSON object: scores in percent, seconds, and the most memory in use above the
+model in MB.
+`--write FOLDER` joins the paragraphs of each article of SQuAD: the data of `recipes/squad-articles.yaml`.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from torch import Tensor
 
 import clearhead
 from answers import COVID, MODEL
-from clearhead.data import read_rows
+from clearhead.data import locate, read_rows
 from clearhead.efficient import Longformer
 from clearhead.metrics.retrieval import Retrieval, evaluate_retrieval
 from clearhead.tasks.registry import task_of
@@ -32,6 +34,7 @@ from timing import alone
 MAX_LEN = 16_384
 WINDOW = 512  # tokens around each token that sparse attention reads
 WORDS = 180  # of a window of an article: about 256 tokens
+LONG = 8_000  # tokens of a long article
 COLUMNS = {"question": "question", "context": "context", "answers": "answers"}
 
 
@@ -88,11 +91,21 @@ def score(queries: Tensor, documents: Tensor, places: list[int], texts: list[str
 
 
 def reading(folder: str, count: int, other: str | None) -> dict[str, Any]:
-    """Return the scores of both ways on every so many questions, one process each."""
-    found = articles(None)
-    flat = [(article, qa) for article in found for qa in article["paragraphs"][0]["qas"]]
-    chosen = flat[:: max(1, len(flat) // count)][:count]
-    data = [{"paragraphs": [{"context": article["paragraphs"][0]["context"], "qas": [qa]}]} for article, qa in chosen]
+    """Return the scores of both ways on every so many questions, for short and for long articles."""
+    tokenizer = clearhead.load(folder).tokenizer
+    parts: dict[str, list[dict[str, Any]]] = {"short": [], "long": []}
+    for article in articles(None):
+        for paragraph in article["paragraphs"]:
+            is_long = len(tokenizer.encode(paragraph["context"])) >= LONG
+            parts["long" if is_long else "short"] += [{**paragraph, "qas": [qa]} for qa in paragraph["qas"]]
+    return {
+        name: read_both_ways(folder, part[:: max(1, len(part) // count)][:count], other) for name, part in parts.items()
+    }
+
+
+def read_both_ways(folder: str, chosen: list[dict[str, Any]], other: str | None) -> dict[str, Any]:
+    """Return the scores by windows and by one pass, one process each."""
+    data = [{"paragraphs": [paragraph]} for paragraph in chosen]
     with tempfile.TemporaryDirectory() as place:
         file = Path(place) / "questions.json"
         file.write_text(json.dumps({"version": "1", "data": data}), encoding="utf-8")
@@ -108,9 +121,27 @@ def reading(folder: str, count: int, other: str | None) -> dict[str, Any]:
             scores = {
                 name: [round(x, 1) for x in (value, *intervals[name])] for name, value in evaluation.scores().items()
             }
-            return {**scores, "seconds_a_question": round(seconds / count, 2), "mb": round(peak() - before)}
+            return {**scores, "seconds_a_question": round(seconds / len(chosen), 2), "mb": round(peak() - before)}
 
         return {"questions": len(chosen), "windows": alone(lambda: run(False)), "whole": alone(lambda: run(True))}
+
+
+def write(folder: Path, questions: int) -> None:
+    """Write the articles of SQuAD as one context each, with so many of their questions, spread evenly."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, file in (("train", "train-v1.1.json"), ("dev", "dev-v1.1.json")):
+        rows: list[dict[str, Any]] = []
+        for article in json.loads(locate(f"squad:{file}", base=".").read_text(encoding="utf-8"))["data"]:
+            context, found = "", []
+            for paragraph in article["paragraphs"]:
+                for qa in paragraph["qas"]:
+                    moved = [{**a, "answer_start": a["answer_start"] + len(context)} for a in qa["answers"]]
+                    found.append({**qa, "answers": moved})
+                context += paragraph["context"] + "\n"
+            rows.append(
+                {"paragraphs": [{"context": context, "qas": found[:: max(1, len(found) // questions)][:questions]}]}
+            )
+        (folder / f"{name}.json").write_text(json.dumps({"version": "1.1", "data": rows}), encoding="utf-8")
 
 
 def peak() -> float:
@@ -124,7 +155,12 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="all articles, and 200 questions to read")
     parser.add_argument("--reader", help="folder of a reader (task qa)")
     parser.add_argument("--whole", help="folder of a reader that was trained on whole articles")
+    parser.add_argument("--write", type=Path, help="write SQuAD's articles to this folder instead")
+    parser.add_argument("--questions", type=int, default=1, help="of an article, with --write. Default: 1.")
     given = parser.parse_args()
+    if given.write:
+        write(given.write, given.questions)
+        return
     result: dict[str, Any] = {"retrieval": retrieval(None if given.full else 8)}
     if given.reader:
         result["reading"] = reading(given.reader, 200 if given.full else 4, given.whole)
