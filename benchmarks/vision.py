@@ -28,8 +28,8 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.data import locate, read_rows
+from clearhead.distributed import Distributed
 from clearhead.hub.folder import open_folder
-from clearhead.train.distributed import Distributed
 from clearhead.train.loop import make_batches, step
 from clearhead.train.optimizer import make_optimizer
 from clearhead.train.recipe import read_recipe

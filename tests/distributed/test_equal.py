@@ -18,14 +18,15 @@ import torch
 import yaml
 
 import clearhead
+from clearhead.distributed import arrange
+from clearhead.distributed.ranks import Distributed, full_tensor
+from clearhead.distributed.sharding import gather, shard
 from clearhead.files import IntegrityError, manifest, sha256
 from clearhead.models import ModelConfig, TransformerConfig, build
 from clearhead.train import Checkpoints, NotFinite, Progress, fit, make_recipe, prepare, train
 from clearhead.train.checkpoint import init_optimizer_state, tensors_of
-from clearhead.train.distributed import Distributed, full_tensor
 from clearhead.train.optimizer import make_optimizer
-from clearhead.train.recipe import OptimizerConfig, TrainConfig
-from clearhead.train.sharding import gather, shard
+from clearhead.train.recipe import OptimizerConfig
 from clearhead.train.tracking import read_log
 from tests.distributed.tiny import tiny
 from tests.distributed.together import together
@@ -43,7 +44,9 @@ def digests(tensors: dict[str, torch.Tensor]) -> dict[str, str]:
 
 def work(ranks: Distributed, values: dict[str, Any], base: Path, folder: Path) -> list[dict[str, str]]:
     """Train to the end; the tensors before the first step, and after the last."""
-    job = prepare(make_recipe(values), base, folder).job(ranks, shown=False)
+    run = prepare(make_recipe(values), base, folder)
+    ranks = arrange(ranks, run.recipe.parallel)
+    job = run.job(ranks, shown=False)
     optimizer = make_optimizer(job.model, job.settings.optimizer)
     checkpoints = Checkpoints(folder / "checkpoints", 1, ranks)
     before: dict[str, str] = {}
@@ -176,7 +179,7 @@ def test_bfloat16_products_in_several_processes(tmp_path):
 def hash_and_verify(ranks: Distributed, folder: Path) -> tuple[dict[str, int], dict[str, int], str]:
     """Save, resume and damage a checkpoint: the bytes that this rank hashed for each, and what it says of the damage."""
     torch.manual_seed(0)
-    model = shard(build(CONFIG), TrainConfig(steps=1), ranks)
+    model = shard(build(CONFIG), ranks)
     optimizer = make_optimizer(model, OptimizerConfig())
     init_optimizer_state(optimizer)
     checkpoints, read = Checkpoints(folder, 1, ranks), dict[str, int]()
@@ -232,7 +235,7 @@ def gather_to_one(ranks: Distributed) -> list[bool]:
     """Whether the weights that each rank has gathered are those of the model before it was sharded."""
     torch.manual_seed(1)
     whole, empty = build(CONFIG), build(CONFIG)
-    model = shard(copy.deepcopy(whole), TrainConfig(steps=1), ranks)
+    model = shard(copy.deepcopy(whole), ranks)
     gather(model, empty if ranks.is_main else None)
     return [torch.equal(a, b) for a, b in zip(whole.parameters(), empty.parameters(), strict=True) if a.dim() > 1]
 

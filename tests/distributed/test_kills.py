@@ -13,8 +13,8 @@ import psutil
 import pytest
 import yaml
 
+from clearhead.distributed import Distributed
 from clearhead.train import TrainingRun, make_recipe, prepare, train
-from clearhead.train.distributed import Distributed
 from clearhead.train.verify_resume import _compare
 from tests.distributed.kill import KINDS, Hit, Watched, command, hit
 from tests.distributed.tiny import tiny

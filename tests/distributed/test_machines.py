@@ -14,8 +14,8 @@ import psutil
 import pytest
 import yaml
 
+from clearhead.distributed import Distributed
 from clearhead.train import make_recipe, prepare, train
-from clearhead.train.distributed import Distributed
 from clearhead.train.verify_resume import _compare
 from tests.distributed.kill import Watched
 from tests.distributed.tiny import tiny

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clearhead.distributed.ranks import Distributed, full_tensor
 from clearhead.train import fit, make_recipe, prepare
-from clearhead.train.distributed import Distributed, full_tensor
 from clearhead.train.tracking import read_log
 from tests.distributed.together import together
 

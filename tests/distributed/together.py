@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from torch.distributed import TCPStore  # pyright: ignore[reportPrivateImportUsage]
 
-from clearhead.train.sharding import init_distributed
+from clearhead.distributed import init_distributed
 
 SECONDS = 600  # for everything that ranks do in one test, on a machine that has other work
-PRELOAD = ["clearhead.train.sharding", "torch._dynamo", "torch.distributed.tensor", "tensorboard"]
+PRELOAD = ["clearhead.distributed.sharding", "torch._dynamo", "torch.distributed.tensor", "tensorboard"]
 
 
 def together(size: int, work: Callable[..., Any], *args: Any) -> list[Any]:

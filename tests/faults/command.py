@@ -24,7 +24,9 @@ def write(base: Path, values: dict[str, Any]) -> None:
 def start(base: Path, folder: Path, limit: int | None = None) -> BaseProcess:
     """`clearhead train r.yaml --out FOLDER`, in `base`; no file may grow beyond `limit` bytes."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([*PRELOAD, "clearhead.cli", "clearhead.train.sharding", "tests.faults.command"])
+    context.set_forkserver_preload(
+        [*PRELOAD, "clearhead.cli", "clearhead.distributed.sharding", "tests.faults.command"]
+    )
     process = context.Process(target=_command, args=(str(base), str(folder), limit))
     process.start()
     return process

@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 from clearhead.data import TokenBudgetBatches
+from clearhead.distributed import Distributed
 from clearhead.train import NotFinite, fit, loop, prepare
 from clearhead.train.checkpoint import tensors_of
-from clearhead.train.distributed import Distributed
 from clearhead.train.loop import step
 from tests.train.tiny import recipe, texts
 

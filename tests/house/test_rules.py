@@ -28,6 +28,7 @@ ORDER = [
     {"data"},
     {"decode"},
     {"tasks"},
+    {"distributed"},
     {"train"},
     {"plan"},
     {"analysis"},

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile
 
+from clearhead.distributed import Distributed, arrange
 from clearhead.plan.step_meter import StepMeter
 from clearhead.train import make_recipe, prepare
 from clearhead.train.checkpoint import tensors_of
-from clearhead.train.distributed import Distributed
 from clearhead.train.loop import make_batches, step
 from clearhead.train.optimizer import make_optimizer
 from clearhead.train.signals import SignalGuard
@@ -36,7 +36,9 @@ def recipe_values(folder: Path, **train: Any) -> dict[str, Any]:
 
 def measure(ranks: Distributed, values: dict[str, Any], base: Path) -> dict[str, Any]:
     """The bytes of this rank in its second step: what stays, the peak, and the buffers of each collective."""
-    job = prepare(make_recipe(values), base, base / "run").job(ranks, shown=False)
+    run_of = prepare(make_recipe(values), base, base / "run")
+    ranks = arrange(ranks, run_of.recipe.parallel)
+    job = run_of.job(ranks, shown=False)
     optimizer = make_optimizer(job.model, job.settings.optimizer)
     batches = make_batches(job.task, job.columns, job.settings, job.seed)
 
@@ -58,6 +60,6 @@ def measure(ranks: Distributed, values: dict[str, Any], base: Path) -> dict[str,
         "weights": weights,
         "optimizer": optimizer_bytes,
         "peak": weights + optimizer_bytes + max(itertools.accumulate(sizes)),
-        "traffic": {name: (t.calls, t.per_rank(name, ranks.size)) for name, t in meter.traffic.items()},
+        "traffic": {name: (t.calls, t.nbytes) for name, t in meter.traffic.items()},
         "threads": torch.get_num_threads(),
     }

@@ -30,12 +30,17 @@ def plan_of(folder: Path, ranks: int, hardware: Hardware = PLAIN, price: float |
 
 
 @pytest.mark.parametrize(
-    "train",
-    [{}, pytest.param({"gradient_accumulation": 2, "activation_checkpointing": True}, marks=pytest.mark.slow)],
-    ids=["plain", "thrifty"],
+    ("train", "parallel"),
+    [
+        ({}, {}),
+        ({}, {"shard": 2, "tensor": 2}),
+        pytest.param({}, {"data": 2, "shard": 2}, marks=pytest.mark.slow),
+        pytest.param({"gradient_accumulation": 2, "activation_checkpointing": True}, {}, marks=pytest.mark.slow),
+    ],
+    ids=["plain", "tensor", "copies", "thrifty"],
 )
-def test_memory_and_bytes_are_those_of_four_processes(train, tmp_path):
-    values = recipe_values(tmp_path, **train)
+def test_memory_and_bytes_are_those_of_four_processes(train, parallel, tmp_path):
+    values = {**recipe_values(tmp_path, **train), "parallel": parallel}
     run = prepare(make_recipe(values), tmp_path, tmp_path / "run")
     assert run.task.tokenizer is not None and run.task.tokenizer.vocab_size == values["tokenizer"]["vocab_size"]
     plan = make_plan(make_recipe(values), tmp_path, 4, PLAIN)

@@ -286,7 +286,7 @@ def test_names_that_do_not_belong_in_an_index(saved, name):
 
 
 def test_a_good_index_names_nothing_but_what_is_allowed(saved):
-    from clearhead.train.torch_private import INDEX_CLASSES
+    from clearhead.distributed.torch_private import INDEX_CLASSES
 
     folder, _ = saved
     strings: list[str] = []

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from clearhead.train.distributed import Distributed
+from clearhead.distributed import Distributed
 from clearhead.train.evaluate import evaluate
 
 

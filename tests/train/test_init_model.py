@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from clearhead.distributed.deferred_init import InitRecorder
 from clearhead.models import build
 from clearhead.train import make_recipe
-from clearhead.train.deferred_init import InitRecorder
 from clearhead.train.init_model import initialize, new_model
 from clearhead.train.run import prepare
 from clearhead.train.training_run import TrainingRun

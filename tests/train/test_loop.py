@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import torch
 
+from clearhead.distributed import Distributed
 from clearhead.train import Checkpoints, NotFinite, Stopped, TrainingJob, fit
 from clearhead.train.checkpoint import tensors_of
-from clearhead.train.distributed import Distributed
 from clearhead.train.loop import step
 from clearhead.train.optimizer import lr_factor, make_optimizer
 from clearhead.train.signals import SignalGuard

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from clearhead.train.distributed import Distributed
+from clearhead.distributed import Distributed
 from clearhead.train.loop import make_batches, step
 from clearhead.train.optimizer import make_optimizer
 from clearhead.train.recipe import read_recipe

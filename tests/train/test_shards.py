@@ -77,7 +77,7 @@ def test_the_test_part_is_measured(bases, name, tmp_path):
 
 
 def _ranks():
-    from clearhead.train.distributed import Distributed
+    from clearhead.distributed import Distributed
 
     return Distributed()
 

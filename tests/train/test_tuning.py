@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from clearhead import load
+from clearhead.distributed import Distributed
 from clearhead.hub import model_folder
 from clearhead.hub.folder import open_folder
 from clearhead.models import TransformerConfig
@@ -22,7 +23,6 @@ from clearhead.tasks import Classify, QuestionAnswering
 from clearhead.text import tokenizer as tokenizer_module
 from clearhead.text import train_tokenizer
 from clearhead.train import make_recipe, prepare, train
-from clearhead.train.distributed import Distributed
 from clearhead.train.run_data import read_part
 
 ANIMALS, THINGS = ["dog", "cat", "cow", "pig"], ["tree", "street", "house", "car"]

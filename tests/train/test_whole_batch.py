@@ -9,11 +9,11 @@ import torch
 
 from clearhead.data import Rows
 from clearhead.data.rows import Row
+from clearhead.distributed import Distributed
 from clearhead.hub.sentence import SentenceConfig
 from clearhead.models import Model, build
 from clearhead.tasks import Embed, TaskConfig
 from clearhead.text import Tokenizer, train_tokenizer
-from clearhead.train.distributed import Distributed
 from clearhead.train.loop import TrainingJob, make_batches, step
 from clearhead.train.optimizer import make_optimizer
 from clearhead.train.recipe import OptimizerConfig, TrainConfig

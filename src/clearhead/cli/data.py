@@ -28,7 +28,7 @@ def data(
     """List, show, copy or download data sets.
 
     Data sets are stored in $CLEARHEAD_DATA, or ~/.cache/clearhead/data. A recipe names a file of a data set as
-    multi30k:train.en.gz.
+    multi30k:train.en.gz. Data sets of the Hugging Face hub need no copy here: hub:OWNER/NAME in a recipe.
 
     Example: clearhead data multi30k --fetch
     """
@@ -84,6 +84,7 @@ def describe(dataset: Dataset) -> dict[str, Any]:
         "examples": dataset.examples,
         "license": dataset.license,
         "source": dataset.source,
+        "hub_id": dataset.hub_id,
         "about": dataset.about,
         "bytes": dataset.size,
         "available": all(here.values()),
@@ -105,10 +106,11 @@ def show_all(console: Console, datasets: list[dict[str, Any]]) -> None:
     table.add_column("examples", justify="right", no_wrap=True)
     table.add_column("MB", justify="right", no_wrap=True)
     table.add_column("license", no_wrap=True)
+    table.add_column("get with", no_wrap=True)
     table.add_column("here", no_wrap=True)
     for d in datasets:
         size = f"{d['bytes'] / 1e6:,.1f}"
-        table.add_row(d["name"], d["title"], f"{d['examples']:,}", size, d["license"], _yes_no(d))
+        table.add_row(d["name"], d["title"], f"{d['examples']:,}", size, d["license"], _source(d), _yes_no(d))
     console.print(table)
     place = escape(str(data_home()))
     console.print(f"\n[dim]stored in {place}; details: clearhead data NAME[/dim]", soft_wrap=True)
@@ -125,6 +127,8 @@ def show(console: Console, dataset: dict[str, Any]) -> None:
     table.add_row("examples", f"{dataset['examples']:,}")
     table.add_row("license", dataset["license"])
     table.add_row("source", escape(dataset["source"]))
+    if dataset["hub_id"] is not None:
+        table.add_row("on the hub", f"hub:{dataset['hub_id']}, whose format and rows may differ from these files")
     table.add_row("about", escape(dataset["about"]))
     table.add_row("here", _location(dataset))
     console.print(table)
@@ -141,6 +145,12 @@ def show(console: Console, dataset: dict[str, Any]) -> None:
 
 def _yes_no(item: dict[str, Any]) -> str:
     return "[green]yes[/green]" if item["available"] else "[dim]no[/dim]"
+
+
+def _source(dataset: dict[str, Any]) -> str:
+    """Return how a data set can be had: downloaded as it is, from the hub, or from a copy."""
+    options = ["--fetch"] * dataset["fetchable"] + ["hub:"] * (dataset["hub_id"] is not None)
+    return ", ".join(options) or "[dim]--from[/dim]"
 
 
 def _location(dataset: dict[str, Any]) -> str:

@@ -32,8 +32,9 @@ def train(
         typer.Option(help="Metric tracker, module:function, called as function(step, numbers). Repeatable."),
     ] = None,
     processes: Annotated[
-        int, typer.Option(help="Number of processes on this machine; they shard the model (FSDP2).")
-    ] = 1,
+        int | None,
+        typer.Option(help="Number of processes on this machine. Default: those of the recipe's `parallel`, or 1."),
+    ] = None,
     seeds: Annotated[
         int, typer.Option(help="Number of runs with consecutive seeds; reports mean and standard deviation.")
     ] = 1,
@@ -47,15 +48,17 @@ def train(
 
     Example: clearhead train recipe.yaml --set train.steps=2000
     """
+    from clearhead.distributed import PeerLost, init_distributed
+    from clearhead.distributed.ranks import Distributed, launched, own_device
     from clearhead.train import NotFinite, Stopped, prepare, read_recipe
     from clearhead.train import train as run_to_end
-    from clearhead.train.distributed import Distributed, launched, own_device
-    from clearhead.train.sharding import PeerLost, init_distributed
 
     settings = read_recipe(recipe, change or [])
     run_folder = folder or recipe.parent / "runs" / recipe.stem
+    processes = settings.parallel.processes if processes is None else processes
     if processes < 1:
         raise ValueError(f"--processes is {processes}: give at least 1")
+    settings.parallel.sizes(int(os.environ.get("WORLD_SIZE", processes)))
     if seeds != 1:
         _train_seeds(settings, recipe, run_folder, seeds, processes, device, as_json)
         return

@@ -3,6 +3,7 @@
 from clearhead.data.batches import DistinctBatches, FixedSizeBatches, Integers, TokenBudgetBatches, split_batch
 from clearhead.data.catalog import DATASETS, Dataset, RemoteFile
 from clearhead.data.datasets import data_home, fetch, import_files, locate
+from clearhead.data.hub_dataset import HubDataset
 from clearhead.data.ragged import Column, Columns, InMemoryColumns, Ragged, open_columns, save_columns
 from clearhead.data.readers import columns_of, read_rows
 from clearhead.data.rows import Row, Rows, SkippedRow
@@ -14,6 +15,7 @@ __all__ = [
     "Dataset",
     "DistinctBatches",
     "FixedSizeBatches",
+    "HubDataset",
     "InMemoryColumns",
     "Integers",
     "Ragged",

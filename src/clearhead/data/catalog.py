@@ -27,6 +27,7 @@ class Dataset:
     license: str
     files: tuple[RemoteFile, ...]
     about: str
+    hub_id: str | None = None  # the corpus on the Hugging Face hub, whose format and rows may differ from these files
 
     @property
     def size(self) -> int:

@@ -7,12 +7,6 @@ from clearhead.cards.public_names import file_label
 from clearhead.cards.public_recipe import PARTS, part_files
 from clearhead.data.catalog import DATASETS
 
-# Names of the same corpora on the hub. Files may differ from ours in format and rows, as `about` in the catalog says.
-HUB_IDS = {
-    "multi30k": "bentrevett/multi30k", "squad": "rajpurkar/squad", "glue": "nyu-mll/glue", "xquad": "google/xquad",
-    "wikitext2": "Salesforce/wikitext", "crows_pairs": "nyu-mll/crows_pairs", "cifar10_jpg": "uoft-cs/cifar10",
-}  # fmt: skip
-
 
 def data_sources(recipe: Mapping[str, Any], train_sha256: str | None = None) -> list[dict[str, Any]]:
     """Return the files that a recipe names: part, name, and what the catalog knows about their data set.
@@ -24,7 +18,8 @@ def data_sources(recipe: Mapping[str, Any], train_sha256: str | None = None) -> 
     for part in PARTS:
         section: Mapping[str, Any] = parts.get(part) or {}
         for reference in part_files(section):
-            source = {"part": part, **file_source(reference)}
+            hub = reference.startswith("hub:")
+            source = {"part": part, **(_hub_source(section) if hub else file_source(reference))}
             if part == "train" and "file" in section and train_sha256 is not None:
                 source["sha256"] = train_sha256
             sources.append(source)
@@ -39,8 +34,18 @@ def file_source(reference: str) -> dict[str, Any]:
         return {"name": label}
     dataset = DATASETS[name]
     source = {"name": label, "title": dataset.title, "license": dataset.license, "source": dataset.source}
-    if name in HUB_IDS:
-        source["hub_id"] = HUB_IDS[name]
+    if dataset.hub_id is not None:
+        source["hub_id"] = dataset.hub_id
     whole = {remote.name: remote.sha256 for remote in dataset.files}
     digest = whole.get(file) or whole.get(file.partition("/")[0])  # of the archive, for a file in it
     return source if digest is None else {**source, "sha256": digest}
+
+
+def _hub_source(section: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the name of a data set on the hub and its commit; of a local folder only the last name."""
+    label = file_label(str(section["file"])).removeprefix("hub:")
+    parts = [label, *(str(section[key]) for key in ("config", "split") if key in section)]
+    source = {"name": "/".join(parts)}
+    if "revision" not in section:
+        return source
+    return {**source, "hub_id": label, "source": f"the Hugging Face hub, commit {section['revision']}"}

@@ -16,6 +16,7 @@ from clearhead.data.delimited import (
     tsv_records,
 )
 from clearhead.data.dialogues import dialogue_rows
+from clearhead.data.hub_dataset import HubDataset
 from clearhead.data.image_rows import image_rows, is_image_source, with_images
 from clearhead.data.lines import ends_with
 from clearhead.data.parallel_text import parallel_rows, plain_rows, text_files
@@ -30,7 +31,7 @@ CONLL = (".conllu", ".conll", ".iob2", ".iob", ".bio")
 ARCHIVES = {".zip", ".tar", ".bz2", ".zst", ".7z"}
 
 
-def read_rows(source: Mapping[str, Path] | Path, columns: Mapping[str, str] | None = None) -> Rows:
+def read_rows(source: Mapping[str, Path] | Path | HubDataset, columns: Mapping[str, str] | None = None) -> Rows:
     """Return the rows of parallel text, plain text or a table; every iteration reads the files again.
 
     `source` is one of:
@@ -39,7 +40,8 @@ def read_rows(source: Mapping[str, Path] | Path, columns: Mapping[str, str] | No
     - {"text": path} for one text file, a folder of .txt files, or the paragraphs of a SQuAD JSON file;
     - the path of a table: .tsv, .csv, .jsonl or .parquet (all but Parquet also as .gz or .xz);
     - the path of a folder or tar file of images in folders, or of a table with the paths of images, relative to it;
-    - the path of a CoNLL, SQuAD (.json), dialogue or span-annotation file.
+    - the path of a CoNLL, SQuAD (.json), dialogue or span-annotation file;
+    - a data set of the Hugging Face hub: HubDataset(name="nyu-mll/glue", config="sst2", revision=...).
 
     `columns` maps our names to those of the table; None reads every column under its own name. Use numbers ("1", "2")
     for a TSV or CSV file without a header, and "label" (or "coarse", the label up to a colon) and "text" for a .txt
@@ -55,6 +57,10 @@ def read_rows(source: Mapping[str, Path] | Path, columns: Mapping[str, str] | No
         if columns is not None:
             raise ValueError("columns apply to a table only: with one file per column, the keys are the column names")
         return Rows(_text(source))
+    if isinstance(source, HubDataset):
+        names = source.column_names()
+        wanted = _wanted(str(source), names, columns)
+        return Rows(lambda: _rows(str(source), source.records(wanted), wanted))
     if columns is not None and "image" in columns and is_image_source(source):
         return Rows(partial(image_rows, source, columns))
     if columns is not None and set(columns) == {"turns"}:
@@ -69,7 +75,7 @@ def read_rows(source: Mapping[str, Path] | Path, columns: Mapping[str, str] | No
         return Rows(partial(conll_rows, source, indices))
     if ends_with(source, ".json"):
         for name in (columns or {}).values():
-            _check(source, name, SQUAD_COLUMNS)
+            _check(str(source), name, SQUAD_COLUMNS)
         return Rows(partial(_squad, _existing(source), columns))
     kind = _kind(source)
     if kind == ".txt" and columns is not None and set(columns.values()) <= set(LABELED_COLUMNS):
@@ -80,11 +86,7 @@ def read_rows(source: Mapping[str, Path] | Path, columns: Mapping[str, str] | No
             f"{source} is a .txt file: read plain text with {{'text': path}}, or pass columns for a tab-separated table"
         )
     names = columns_of(source, header=header)
-    wanted = {name: name for name in names} if columns is None else dict(columns)
-    if not wanted:
-        raise ValueError(f"no columns to read from {source}: the columns are {', '.join(map(repr, names)) or 'none'}")
-    for name in wanted.values():
-        _check(source, name, names)
+    wanted = _wanted(str(source), names, columns)
     rows = partial(_table, source, kind, wanted, header)
     return Rows(lambda: with_images(rows(), source.parent)) if "image" in wanted else Rows(rows)
 
@@ -149,8 +151,9 @@ def _rows(
             yield Row(values, file, line)
 
 
-def _is_empty(value: str | list[str]) -> bool:
-    return any(not text.strip() for text in ([value] if isinstance(value, str) else value))
+def _is_empty(value: Any) -> bool:
+    """Return whether a text, or one of a list of texts, is blank; images and answers with their places are not."""
+    return any(isinstance(text, str) and not text.strip() for text in (value if isinstance(value, list) else [value]))
 
 
 def _existing(path: Path) -> Path:
@@ -171,13 +174,23 @@ def _kind(path: Path) -> str:
     return kind
 
 
-def _check(path: Path, name: str, names: list[str]) -> None:
+def _wanted(file: str, names: list[str], columns: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the columns to read, by our names; ValueError if there are none, or one does not exist."""
+    wanted = {name: name for name in names} if columns is None else dict(columns)
+    if not wanted:
+        raise ValueError(f"no columns to read from {file}: the columns are {', '.join(map(repr, names)) or 'none'}")
+    for name in wanted.values():
+        _check(file, name, names)
+    return wanted
+
+
+def _check(file: str, name: str, names: list[str]) -> None:
     if names.count(name) > 1:
-        raise ValueError(f"{path} has {names.count(name)} columns named {name!r}: column names must be unique")
+        raise ValueError(f"{file} has {names.count(name)} columns named {name!r}: column names must be unique")
     if name not in names:
         near = difflib.get_close_matches(name, names, n=1)
         raise ValueError(
-            f"{path} has no column {name!r}: the columns are {', '.join(map(repr, names)) or 'none'}"
+            f"{file} has no column {name!r}: the columns are {', '.join(map(repr, names)) or 'none'}"
             + (f"; did you mean {near[0]!r}?" if near else "")
         )
 

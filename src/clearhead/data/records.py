@@ -11,7 +11,7 @@ from clearhead.data.lines import MAX_LINE_BYTES, NOT_UTF8, TOO_LONG, check_text,
 from clearhead.data.rows import RowError
 
 KEY_SAMPLE_RECORDS = 100  # JSONL records whose keys name the columns
-LIST_COLUMNS = ("negative", "answers")  # of ours, whose values may be lists of texts; answers may be empty
+LIST_COLUMNS = ("negative", "answers", "words", "tags")  # of ours: may be lists of texts; answers may be empty
 PARQUET_BATCH_ROWS = 256  # rows in memory at a time
 
 
@@ -25,7 +25,7 @@ def json_records(path: Path, wanted: Mapping[str, str]) -> Iterator[tuple[int, d
     """Yield the line number and the wanted values of each JSON object; numbers keep their written form."""
     for number, line in enumerate(text_lines(path), 1):
         record = _object(line)
-        yield number, record if isinstance(record, RowError) else _texts(record, wanted)
+        yield number, record if isinstance(record, RowError) else record_texts(record, wanted)
 
 
 def _object(line: str | RowError) -> dict[str, Any] | RowError:
@@ -48,14 +48,15 @@ def _no_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is not a number in JSON")
 
 
-def _texts(record: Mapping[str, Any], wanted: Mapping[str, str]) -> dict[str, Any] | RowError:
+def record_texts(record: Mapping[str, Any], wanted: Mapping[str, str]) -> dict[str, Any] | RowError:
+    """Return the wanted values of a record as text, or the first reason why one cannot be used."""
     texts: dict[str, Any] = {}
     for ours, theirs in wanted.items():
         if theirs not in record:
             return RowError(f"missing {theirs!r}")
         value = record[theirs]
         if ours in LIST_COLUMNS and isinstance(value, list):
-            items = [_texts({theirs: item}, {ours: theirs}) for item in value if not isinstance(item, list)]
+            items = [record_texts({theirs: item}, {ours: theirs}) for item in value if not isinstance(item, list)]
             if error := next((item for item in items if isinstance(item, RowError)), None):
                 return error
             if (not items and ours != "answers") or len(items) < len(value):
@@ -94,7 +95,7 @@ def parquet_records(path: Path, wanted: Mapping[str, str]) -> Iterator[tuple[int
             columns = {name: _values(batch.column(name)) for name in set(wanted.values())}
             for i in range(batch.num_rows):
                 record = {name: values[i] for name, values in columns.items()}
-                yield number, NOT_UTF8 if NOT_UTF8 in record.values() else _texts(record, wanted)
+                yield number, NOT_UTF8 if NOT_UTF8 in record.values() else record_texts(record, wanted)
                 number += 1
     except (ValueError, OSError) as error:  # ArrowInvalid is a ValueError
         raise ValueError(f"{path}, row {number}: reading failed: {error}") from error

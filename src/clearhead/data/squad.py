@@ -51,6 +51,15 @@ def _row(question: Any, context: Any, title: str) -> dict[str, Any] | str:
         given = []
     elif not given and "is_impossible" not in question:
         return "no answer, and is_impossible is not set"
+    answers = answer_spans(context, given)
+    if isinstance(answers, str):
+        return answers
+    text, id = question["question"], str(question.get("id", ""))
+    return {"question": text, "context": context, "answers": answers, "id": id, "title": title}
+
+
+def answer_spans(context: str, given: list[Any]) -> list[dict[str, Any]] | str:
+    """Return answers {"text", "answer_start"} as {"text", "start"}, each in its place; or why they cannot be used."""
     answers: list[dict[str, Any]] = []
     for answer in given:
         text = answer.get("text") if isinstance(answer, dict) else None
@@ -60,8 +69,7 @@ def _row(question: Any, context: Any, title: str) -> dict[str, Any] | str:
         if start is None:
             return "the answer does not occur in its context"
         answers.append({"text": text, "start": start})
-    text, id = question["question"], str(question.get("id", ""))
-    return {"question": text, "context": context, "answers": answers, "id": id, "title": title}
+    return answers
 
 
 def nearest(context: str, text: str, hint: Any = None) -> int | None:

@@ -3,18 +3,19 @@
 The process group is torch's fake one, in which every collective returns at once.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from unittest.mock import patch
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from clearhead.attention.device_info import DeviceInfo
+from clearhead.distributed.ranks import Distributed, local
+from clearhead.distributed.sharding import shard
 from clearhead.models import ModelConfig, build
 from clearhead.models.model import Model
 from clearhead.models.precision import autocast
@@ -22,10 +23,8 @@ from clearhead.plan.hardware import Hardware
 from clearhead.plan.step_meter import StepMeter
 from clearhead.tasks import Task
 from clearhead.tasks.task import Batch
-from clearhead.train.distributed import Distributed
 from clearhead.train.init_model import freeze_unused
 from clearhead.train.recipe import OptimizerConfig, TrainConfig
-from clearhead.train.sharding import shard
 
 CPU = torch.device("cpu")
 
@@ -41,14 +40,13 @@ class StaticMemory:
 
 
 def run_fake_step(
-    config: ModelConfig, task: Task, batch: Batch, settings: TrainConfig, ranks: int, hardware: Hardware
+    config: ModelConfig, task: Task, batch: Batch, settings: TrainConfig, distributed: Distributed, hardware: Hardware
 ) -> tuple[StaticMemory, StepMeter]:
     """Run forward and backward of the first rank; with gradient accumulation, of two parts of its batch."""
     with torch.device("meta"):
         model = freeze_unused(build(config), task)
-    with _fake_ranks(ranks):
-        distributed = Distributed(0, ranks)
-        shard(model, settings, distributed, CPU)
+    with _fake_ranks(distributed.size):
+        shard(model, distributed, CPU, activation_checkpointing=settings.activation_checkpointing)
         static = _static_memory(model, settings.optimizer)
         meter = StepMeter(hardware, causal=config.encoder is None)
         with FakeTensorMode(allow_non_fake_inputs=True), _assume(hardware.device):
@@ -59,7 +57,7 @@ def run_fake_step(
                     with autocast(settings.dtype, CPU):
                         loss = task.loss(model, batch)
                     meter.phase = "gathers"  # of the backward pass: gradients of whole weights, and what they need
-                    (loss * ranks).backward()
+                    (loss * distributed.batch_ranks).backward()
                     del loss
     return static, meter
 
@@ -86,14 +84,9 @@ def _assume(device: DeviceInfo) -> Generator[None]:
 
 def _static_memory(model: Model, optimizer: OptimizerConfig) -> StaticMemory:
     params = list(model.parameters())
-    trained = [_local(param) for param in params if param.requires_grad]
+    trained = [local(param) for param in params if param.requires_grad]
     gradients = sum(param.nbytes for param in trained)
     counters = 4 * len(trained)  # the step of each weight, a float32
     states = {"adamw": 2 * gradients + counters, "sgd": gradients}
-    weights = sum(_local(param).nbytes for param in params)
+    weights = sum(local(param).nbytes for param in params)
     return StaticMemory(sum(param.numel() for param in params), weights, gradients, states[optimizer.kind])
-
-
-def _local(tensor: Tensor) -> Tensor:
-    local: Callable[[], Tensor] | None = getattr(tensor, "to_local", None)
-    return tensor if local is None else local()

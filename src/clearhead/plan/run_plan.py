@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from clearhead.distributed import Distributed, arrange
 from clearhead.models.precision import choose_dtype
 from clearhead.plan.fake_step import StaticMemory, run_fake_step
 from clearhead.plan.hardware import Hardware
@@ -101,15 +102,15 @@ def make_plan(
     check_plannable(recipe)
     settings = replace(recipe.train, dtype=_dtype(recipe, hardware))
     task = make_task(recipe, base)
-    parts = ranks * settings.gradient_accumulation
+    distributed = arrange(Distributed(0, ranks), recipe.parallel)
+    parts = distributed.batch_ranks * settings.gradient_accumulation
     batch, examples = local_batch(recipe, task, parts)
     config = model_config(recipe, base, task)
-    static, meter = run_fake_step(config, task, batch, settings, ranks, hardware)
+    static, meter = run_fake_step(config, task, batch, settings, distributed, hardware)
     measured = min(2, settings.gradient_accumulation)
     factor = settings.gradient_accumulation / measured
     traffic = {
-        name: {"calls": factor * total.calls, "bytes": factor * total.per_rank(name, ranks)}
-        for name, total in meter.traffic.items()
+        name: {"calls": factor * total.calls, "bytes": factor * total.nbytes} for name, total in meter.traffic.items()
     }
     speed = hardware.link if ranks <= hardware.per_machine else hardware.network
     update = OPTIMIZER_PASSES[settings.optimizer.kind] * static.gradients / hardware.bandwidth
@@ -122,7 +123,8 @@ def make_plan(
         largest={**_largest(static, meter)},
         traffic=traffic,
         tokens_per_step=tokens,
-        idle_ranks=max(0, ranks - math.ceil(examples / settings.gradient_accumulation)),
+        idle_ranks=distributed.tensor
+        * max(0, distributed.batch_ranks - math.ceil(examples / settings.gradient_accumulation)),
         compute_s=factor * meter.seconds + update,
         communication_s=sum(t["bytes"] for t in traffic.values()) / speed,
         flops=factor * meter.flops,
@@ -159,9 +161,10 @@ def _changes(plan: Plan, recipe: Recipe, static: StaticMemory) -> list[str]:
     changes: list[str] = []
     if plan.idle_ranks:
         tokens = recipe.data.block_size or recipe.data.max_len
+        parts = plan.ranks // recipe.parallel.tensor * recipe.train.gradient_accumulation
         changes.append(
-            f"{plan.idle_ranks:,} ranks have no sequence: raise train.batch_tokens to "
-            f"{tokens * plan.ranks * recipe.train.gradient_accumulation:,}, or use fewer ranks"
+            f"{plan.idle_ranks:,} ranks have no sequence: raise train.batch_tokens to {tokens * parts:,}, "
+            "or use fewer ranks"
         )
     if plan.fits:
         return changes
@@ -171,7 +174,10 @@ def _changes(plan: Plan, recipe: Recipe, static: StaticMemory) -> list[str]:
         changes.append(f"weights, gradients and optimizer alone take {kept / 1e9:.1f} GB: use {ranks:,} ranks")
     if not recipe.train.activation_checkpointing:
         changes.append("set train.activation_checkpointing=true: only the input of each block is kept")
-    elif plan.tokens_per_step // plan.ranks > recipe.train.gradient_accumulation * recipe.data.max_len:
+    elif (
+        plan.tokens_per_step * recipe.parallel.tensor // plan.ranks
+        > recipe.train.gradient_accumulation * recipe.data.max_len
+    ):
         changes.append(f"set train.gradient_accumulation={2 * recipe.train.gradient_accumulation}: smaller parts")
     else:
         changes.append("a part is one sequence already: lower data.max_len, or the width or vocabulary of the model")

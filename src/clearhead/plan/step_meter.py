@@ -18,6 +18,7 @@ from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
+from clearhead.distributed.torch_private import group_size
 from clearhead.plan.hardware import Hardware
 
 COLLECTIVES = {  # operator -> its name, and which argument has the size of the whole
@@ -32,14 +33,10 @@ FLASH_BACKWARD = 2.5  # products of the backward pass of FlashAttention, in thos
 
 @dataclass
 class Traffic:
-    """The calls of one collective and the bytes of its whole buffers: what all ranks hold together."""
+    """The calls of one collective, and the bytes that a rank sends for them in a ring."""
 
     calls: int = 0
-    nbytes: int = 0
-
-    def per_rank(self, name: str, ranks: int) -> float:
-        """Return the bytes that a rank sends in a ring."""
-        return self.nbytes * (ranks - 1) / ranks * (2 if name == "all-reduce" else 1)
+    nbytes: float = 0.0
 
 
 class StepMeter(TorchDispatchMode):
@@ -99,8 +96,10 @@ class StepMeter(TorchDispatchMode):
                 self._set(x.untyped_storage(), "gathers")
         if name in COLLECTIVES:
             title, whole = COLLECTIVES[name]
+            ranks = group_size(args)
+            nbytes = sum(x.nbytes for x in _tensors([args[whole]]))  # of what all ranks hold together
             self.traffic[title].calls += 1
-            self.traffic[title].nbytes += sum(x.nbytes for x in _tensors([args[whole]]))
+            self.traffic[title].nbytes += nbytes * (ranks - 1) / ranks * (2 if title == "all-reduce" else 1)
         if name == "_reduce_scatter_base_":
             self._set(args[0].untyped_storage(), "gradients")
 

@@ -19,11 +19,11 @@ from torch import Tensor
 
 from clearhead.analysis.attention_error import candidates, few_keys
 from clearhead.attention import Causal
+from clearhead.distributed import Distributed
 from clearhead.hub.folder import LoadedModel, open_folder
 from clearhead.models import Model, TransformerStack
 from clearhead.studies.training import OnProgress, no_progress, train_recipe
 from clearhead.train import Recipe, make_recipe, prepare
-from clearhead.train.distributed import Distributed
 from clearhead.train.tracking import read_log
 from clearhead.train.training_run import TrainingRun
 from clearhead.viz.style import new_figure

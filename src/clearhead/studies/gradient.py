@@ -11,12 +11,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from clearhead.distributed import Distributed
 from clearhead.models import Model
 from clearhead.pipeline import load
 from clearhead.studies.training import OnProgress, StudyCorpus, no_progress, scratch_settings, train_recipe
 from clearhead.tasks import Batch
 from clearhead.train import Recipe, make_recipe
-from clearhead.train.distributed import Distributed
 from clearhead.viz import Curve, Panel, draw_curves
 
 if TYPE_CHECKING:

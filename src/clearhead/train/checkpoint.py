@@ -27,6 +27,8 @@ from torch.distributed.checkpoint.filesystem import FileSystemWriter
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 
+from clearhead.distributed.ranks import Distributed, reshard
+from clearhead.distributed.torch_private import CheckpointReader
 from clearhead.files import (
     FileEntry,
     IntegrityError,
@@ -39,9 +41,7 @@ from clearhead.files import (
     write_manifest,
 )
 from clearhead.files.manifest import file_entry, find_damage
-from clearhead.train.distributed import Distributed, reshard
 from clearhead.train.host_copies import HostCopies
-from clearhead.train.torch_private import CheckpointReader
 
 STATE = "state.json"
 NAME = re.compile(r"step-(\d{8})")

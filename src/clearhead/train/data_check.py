@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from clearhead.data import Row, Rows
+from clearhead.distributed import Distributed
 from clearhead.tasks import TASKS
 from clearhead.tasks.labels import COLUMNS, parse_labels
-from clearhead.train.distributed import Distributed
 from clearhead.train.findings import MAX_PLACES, DataFinding
 from clearhead.train.image_check import check_images
 from clearhead.train.loop import make_batches, step

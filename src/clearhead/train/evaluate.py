@@ -7,11 +7,11 @@ import torch
 from torch import nn
 
 from clearhead.data import Columns, Rows, TokenBudgetBatches, split_batch
+from clearhead.distributed import Distributed
 from clearhead.hub.folder import LoadedModel
 from clearhead.models.precision import autocast
 from clearhead.tasks import Task
 from clearhead.tasks.task import MeasuresBatch, Trainable, WholeBatchLoss
-from clearhead.train.distributed import Distributed
 from clearhead.train.loop import make_batches
 from clearhead.train.recipe import TrainConfig
 
@@ -37,9 +37,9 @@ def evaluate(
         examples = batches.batch(0, i)
         targets += int(task.num_targets(columns, examples).sum())
         if whole:
-            local = examples if i % distributed.size == distributed.rank else examples[:0]
+            local = examples if i % distributed.batch_ranks == distributed.batch_rank else examples[:0]
         else:
-            local = examples[split_batch(lengths[examples], distributed.size)[distributed.rank]]
+            local = examples[split_batch(lengths[examples], distributed.batch_ranks)[distributed.batch_rank]]
         with autocast(settings.dtype, device):
             batch = task.collate(columns, local).to(device)
             loss, metrics = (

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import torch
 
+from clearhead.distributed.torch_private import WorkerFailure, elastic_run
 from clearhead.train.checkpoint import Checkpoints
-from clearhead.train.torch_private import WorkerFailure, elastic_run
 
 ATTEMPTS = 3  # that may fail in a row without a new checkpoint
 FINAL_EXIT_CODES = (2, 3)  # a reported error, a loss that is not finite: another attempt would fail too

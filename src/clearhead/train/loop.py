@@ -16,16 +16,16 @@ from torch import Tensor, nn
 
 from clearhead.data import Columns, DistinctBatches, FixedSizeBatches, Integers, TokenBudgetBatches, split_batch
 from clearhead.data.shards import block_size_of
+from clearhead.distributed import Distributed
+from clearhead.distributed.whole_batch import whole_batch_backward
 from clearhead.models.precision import autocast
 from clearhead.tasks.task import Batch, Trainable, WholeBatchLoss
 from clearhead.train.checkpoint import Checkpoints, Progress
-from clearhead.train.distributed import Distributed
 from clearhead.train.malloc import TRIM_EVERY_STEPS, retain_freed, trim
 from clearhead.train.optimizer import clip, lr_factor, make_optimizer, set_rate
 from clearhead.train.recipe import TrainConfig
 from clearhead.train.signals import Interrupted, SignalGuard, Stopped
 from clearhead.train.tracking import MetricLogger, ProgressBar, Tracker
-from clearhead.train.whole_batch import whole_batch_backward
 
 LOWER_IS_BETTER = ("loss", "perplexity", "rmse")  # endings of metric names; of all others higher is better
 
@@ -169,8 +169,8 @@ def step(
     """
     task, settings = job.task, job.settings
     count = int(task.num_targets(job.columns, examples).sum())
-    parts = split_batch(task.lengths(job.columns, examples), distributed.size * settings.gradient_accumulation)
-    first = distributed.rank * settings.gradient_accumulation
+    parts = split_batch(task.lengths(job.columns, examples), distributed.batch_ranks * settings.gradient_accumulation)
+    first = distributed.batch_rank * settings.gradient_accumulation
     own = range(first, first + settings.gradient_accumulation)
     total, device = 0.0, next(job.model.parameters()).device
     job.model.train()
@@ -191,7 +191,7 @@ def step(
         def mean_loss(vectors: Tensor, batch: Batch) -> Tensor:
             return task.vectors_loss(vectors, batch) / count
 
-        total = whole_batch_backward(vectors, mean_loss, whole, sizes, own, distributed) / distributed.size
+        total = whole_batch_backward(vectors, mean_loss, whole, sizes, own, distributed) / distributed.batch_ranks
     else:
         for part in own:
             batch = read(part)
@@ -199,10 +199,10 @@ def step(
                 loss = task.loss(job.model, batch) / count
             total += float(loss.detach())
             # FSDP averages over ranks, and the gradient is a sum. Every rank takes part, finite or not.
-            (loss * distributed.size).backward()
+            (loss * distributed.batch_ranks).backward()
     loss, wanted = distributed.sum([total, float(stop.wanted > 0)])
     limit = settings.optimizer.clip or math.inf
-    norm = clip(job.model, limit) if math.isfinite(loss) else math.nan
+    norm = clip(job.model, limit, distributed) if math.isfinite(loss) else math.nan
     if math.isfinite(norm):
         optimizer.step()
     optimizer.zero_grad()

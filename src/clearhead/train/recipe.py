@@ -8,6 +8,7 @@ from typing import Any, Literal, get_type_hints
 import yaml
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
+from clearhead.distributed import ParallelConfig
 from clearhead.files import write_atomic
 from clearhead.layers.vector_losses import LossConfig
 from clearhead.tasks import TASKS, Task, did_you_mean
@@ -24,12 +25,14 @@ from clearhead.vision import AugmentConfig
 Part = dict[str, str | list[str]]
 """The source of the rows: `{source: a.en, target: a.de}`, or `{file: a.tsv, source: column, target: column}`.
 
+A file `hub:OWNER/NAME` is a data set of the Hugging Face hub, with the keys `config`, `split` and `revision`.
 Plain text may be several files or folders, `{text: [a.txt, b/]}`, or `{shards: FOLDER}`.
 """
 
 LIST_KEYS = ("text", "shards")  # may be several files or folders
 UNION_MEMBERS = ("str", "list[str]", "AugmentConfig", "TextAugmentConfig")  # in the path of an error, no keys
-EXTRA_KEYS = ("file", "group")  # not columns of the task: the table, and the column that keeps rows in one split
+HUB_KEYS = ("config", "split", "revision")  # of a data set on the hub
+EXTRA_KEYS = ("file", "group", *HUB_KEYS)  # no columns of the task; rows of one group stay in one split
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,6 +194,7 @@ class Recipe:
     loss: LossConfig = field(default_factory=LossConfig)
     embedding: EmbeddingConfig = field(default_factory=EmbeddingConfig)
     image_codec: CodecConfig = field(default_factory=CodecConfig)
+    parallel: ParallelConfig = field(default_factory=ParallelConfig)
     seed: int = 1
 
     def __post_init__(self) -> None:
@@ -339,6 +343,8 @@ def _check_part(where: str, part: Part | None, column_sets: tuple[tuple[str, ...
             raise ValueError(f"{where}.{key} is a list: only {' and '.join(LIST_KEYS)} may be lists")
         if value == [] or value == "":
             raise ValueError(f"{where}.{key} is empty: name a file or a folder")
+        if key in HUB_KEYS and not str(part.get("file", "")).startswith("hub:"):
+            raise ValueError(f"{where}.{key} belongs to a data set of the hub: give file: hub:OWNER/NAME, or remove it")
     if columns_of_part(part) in map(set, column_sets):
         return
     nearest = min(column_sets, key=lambda columns: len(set(columns) ^ columns_of_part(part)))

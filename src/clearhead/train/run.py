@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import torch
 
+from clearhead.distributed import Distributed, arrange
 from clearhead.hub.folder import carried_files
 from clearhead.hub.image_features import load_features
 from clearhead.hub.sentence import SentenceConfig, read_sentence
@@ -16,7 +17,6 @@ from clearhead.tasks import TaskConfig
 from clearhead.tasks.model_presets import patch_config
 from clearhead.text import Tokenizer
 from clearhead.train.checkpoint import Progress
-from clearhead.train.distributed import Distributed
 from clearhead.train.image_codec_run import load_image_codec
 from clearhead.train.init_model import Pretrained, skeleton
 from clearhead.train.loop import epochs_to_steps, fit, make_batches
@@ -62,7 +62,7 @@ def train(
     shown: bool = True,
 ) -> Progress:
     """Train to the end and write `model/`, the folder that `clearhead.load` and `transformers` open."""
-    distributed = distributed or Distributed()
+    distributed = arrange(distributed or Distributed(), run.recipe.parallel)
     job = run.job(distributed, trackers, device=device, shown=shown)
     progress = fit(job, distributed)
     if distributed.is_main:

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 
-from clearhead.data import Columns, Row, Rows, SkippedRow, open_columns, read_rows, save_columns
+from clearhead.data import Columns, HubDataset, Row, Rows, SkippedRow, open_columns, read_rows, save_columns
 from clearhead.data.counterfactual_rows import CounterfactualRows
 from clearhead.data.datasets import locate
 from clearhead.data.reweighing import WeightedRows
@@ -21,7 +21,7 @@ from clearhead.tasks.ranking_task import negatives
 from clearhead.tasks.task import ReadsImages
 from clearhead.text import Tokenizer, train_tokenizer
 from clearhead.train.init_model import Pretrained
-from clearhead.train.recipe import Part, Recipe, columns_of_part
+from clearhead.train.recipe import HUB_KEYS, Part, Recipe, columns_of_part
 from clearhead.train.run_folder import remove_stale
 from clearhead.train.text_augmentation import TextAugmentConfig
 
@@ -34,13 +34,22 @@ Parts = Callable[[], tuple[Rows, Rows]]
 
 def read_part(part: Part, base: Path, rename: Mapping[str, str] | None = None) -> Rows:
     if "file" in part:
-        columns = {name: str(column) for name, column in part.items() if name != "file"}
-        rows = read_rows(locate(str(part["file"]), base), columns or None)
+        columns = {name: str(column) for name, column in part.items() if name not in ("file", *HUB_KEYS)}
+        rows = read_rows(hub_dataset(part, base) or locate(str(part["file"]), base), columns or None)
         return rename_columns(rows, rename) if rename else rows
     ((first, value), *_) = part.items()
     if isinstance(value, list):
         return chain_rows([read_rows({first: locate(name, base)}) for name in value])
     return read_rows({name: locate(str(file), base) for name, file in part.items()})
+
+
+def hub_dataset(part: Part, base: Path) -> HubDataset | None:
+    """Return the data set of the hub that a part names; None if it names a file. A path is relative to `base`."""
+    kind, _, name = str(part.get("file", "")).partition(":")
+    if kind != "hub":
+        return None
+    name = str((base / name).absolute()) if name.startswith(".") else name
+    return HubDataset(name=name, **{key: str(part[key]) for key in HUB_KEYS if key in part})
 
 
 def split_parts(recipe: Recipe, base: Path) -> tuple[Rows, Rows]:

@@ -25,7 +25,7 @@ def claim_folder(recipe: Recipe, folder: Path) -> None:
     elif path.is_file():
         if (old := read_recipe(path)) == recipe:
             return
-        if replace(old, train=recipe.train) != recipe:
+        if replace(old, train=recipe.train, parallel=recipe.parallel) != recipe:
             raise ValueError(f"{folder} was created from a different recipe: choose a new --out or delete it")
         if old.train != recipe.train and (
             replace(old.train, steps=recipe.train.steps, epochs=recipe.train.epochs) != recipe.train

@@ -17,7 +17,7 @@ from clearhead.train.checkpoint import Checkpoints, Progress, average_checkpoint
 from clearhead.train.evaluate import evaluate, score
 from clearhead.train.init_model import lora_of
 from clearhead.train.recipe import to_plain
-from clearhead.train.run_data import read_part
+from clearhead.train.run_data import hub_dataset, read_part
 from clearhead.train.run_folder import remove_stale
 from clearhead.train.tracking import read_log
 from clearhead.train.training_run import TrainingRun
@@ -41,7 +41,7 @@ def finish(run: TrainingRun, progress: Progress) -> Path:
     full = run.trained(model)
     loaded, answers = run.task.finalize(full, run.held_out())
     origin = {"task": run.task.spec.name, "answers": answers, "recipe": to_plain(run.recipe), "step": progress.step}
-    if "file" in run.recipe.data.train:
+    if "file" in run.recipe.data.train and hub_dataset(run.recipe.data.train, run.base) is None:
         origin["train_sha256"] = sha256(locate(str(run.recipe.data.train["file"]), run.base))
     loaded = replace(loaded, metadata=origin)
     save_folder(loaded, target, overwrite=True)

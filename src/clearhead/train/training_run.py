@@ -10,18 +10,18 @@ import torch
 from torch import nn
 
 from clearhead.data import Columns, Rows
+from clearhead.distributed import Distributed
+from clearhead.distributed.sharding import gather, initialize_shards, shard
 from clearhead.hub.folder import LoadedModel
 from clearhead.models import ModelConfig, build
 from clearhead.models.model import Model
 from clearhead.models.precision import choose_device
 from clearhead.tasks import Task
-from clearhead.train.distributed import Distributed
 from clearhead.train.evaluate import evaluate, score
 from clearhead.train.init_model import Pretrained, adapt, freeze_unused, initial_model, new_model
 from clearhead.train.loop import TrainingJob
 from clearhead.train.recipe import Recipe, TrainConfig
 from clearhead.train.run_data import Parts
-from clearhead.train.sharding import gather, initialize_shards, shard
 from clearhead.train.tracking import Tracker
 
 
@@ -67,12 +67,15 @@ class TrainingRun:
         """Return the input of the training loop, with a model whose initial weights follow from the seed."""
         settings = self.settings
         place = choose_device(device)
+        recompute = settings.activation_checkpointing
         if distributed.size > 1 and self.base_model is None:
             torch.manual_seed(self.recipe.seed)
-            model = initialize_shards(lambda: new_model(self.config, self.task), settings, distributed, place)
+            model = initialize_shards(
+                lambda: new_model(self.config, self.task), distributed, place, activation_checkpointing=recompute
+            )
         else:
             initial = initial_model(self.task, self.recipe, self.base_model).model
-            model = shard(initial.to(place), settings, distributed)
+            model = shard(initial.to(place), distributed, activation_checkpointing=recompute)
 
         def measure(model: nn.Module, step: int) -> dict[str, float]:
             metrics = evaluate(model, self.task, self.valid, settings, distributed)

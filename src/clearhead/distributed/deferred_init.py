@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from clearhead.train.torch_private import mutates_argument, storage_key
+from clearhead.distributed.torch_private import mutates_argument, storage_key
 
 OVERWRITE = ("uniform_", "normal_", "zero_", "fill_")  # of their first argument, whatever it was
 

@@ -12,8 +12,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from clearhead.distributed.ranks import Distributed
 from clearhead.tasks.task import Batch
-from clearhead.train.distributed import Distributed
 
 Vectors = Callable[[int], Tensor]
 """Returns the vectors of a part, (texts, D); the same at every call, dropout included."""
@@ -42,7 +42,7 @@ def whole_batch_backward(
     for part, start, x in zip(parts, starts, own, strict=True):
         x = x if once else vectors(part)
         # FSDP averages over ranks, and the gradient is a sum
-        torch.autograd.backward(x, gradient[start : start + sizes[part]] * distributed.size)
+        torch.autograd.backward(x, gradient[start : start + sizes[part]] * distributed.batch_ranks)
     return float(value.detach())
 
 
@@ -50,10 +50,10 @@ def _gather(own: Tensor, sizes: Sequence[int], distributed: Distributed) -> Tens
     """Return the vectors of all ranks in the order of the parts, (texts, D)."""
     if distributed.size == 1:
         return own
-    per_rank = len(sizes) // distributed.size
+    per_rank = len(sizes) // distributed.batch_ranks
     counts = [sum(sizes[i : i + per_rank]) for i in range(0, len(sizes), per_rank)]
     padded = own.new_zeros(max(counts), own.shape[1])
     padded[: len(own)] = own
-    everyone = [torch.empty_like(padded) for _ in counts]
+    everyone = [torch.empty_like(padded) for _ in range(distributed.size)]
     dist.all_gather(everyone, padded)
-    return torch.cat([x[:count] for x, count in zip(everyone, counts, strict=True)])
+    return torch.cat([x[:count] for x, count in zip(everyone[:: distributed.tensor], counts, strict=True)])

@@ -8,6 +8,7 @@ import io
 import os
 import pickle
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -16,7 +17,8 @@ from uuid import uuid4
 
 import torch
 from torch import Tensor
-from torch.distributed import DistError
+from torch._C._distributed_c10d import _resolve_process_group
+from torch.distributed import DistError, ProcessGroup
 from torch.distributed.checkpoint.filesystem import FileSystemReader
 from torch.distributed.checkpoint.metadata import Metadata, StorageMeta
 from torch.distributed.rendezvous import rendezvous
@@ -82,6 +84,17 @@ def storage_key(tensor: Tensor) -> int:
 def mutates_argument(operation: Any) -> bool:
     """Return whether an operator, as `__torch_dispatch__` gets it, writes to one of its arguments."""
     return operation._schema.is_mutable
+
+
+def group_size(args: Sequence[Any]) -> int:
+    """Return the number of ranks of a collective, as `__torch_dispatch__` gets its arguments, the group among them."""
+    for value in reversed(args):
+        if isinstance(value, str):
+            return _resolve_process_group(cast(Any, value)).size()
+        if isinstance(value, torch.ScriptObject):
+            with suppress(RuntimeError):  # it is the reduction
+                return ProcessGroup.unbox(value).size()
+    raise ValueError("this is no collective: its arguments hold no process group")
 
 
 def rendezvous_from_env(timeout: timedelta) -> tuple[Any, int, int]:

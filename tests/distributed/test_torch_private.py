@@ -1,10 +1,11 @@
-"""The private parts of PyTorch behind `train/torch_private.py`: each test names the part that a new release changed."""
+"""The private parts of PyTorch behind `distributed/torch_private.py`: each test names the part that a new release changed."""
 
 from __future__ import annotations
 
 import inspect
 import io
 import pathlib
+import tempfile
 import warnings
 from dataclasses import fields
 from datetime import timedelta
@@ -12,11 +13,13 @@ from importlib import import_module
 
 import pytest
 import torch
+from torch.distributed import _functional_collectives as functional
 from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
 from torch.distributed.checkpoint.metadata import Metadata, StorageMeta
 from torch.distributed.checkpoint.state_dict_saver import save
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from clearhead.train import torch_private
+from clearhead.distributed import torch_private
 
 TORCH_INDEX_CLASSES = [
     (module, name)
@@ -106,3 +109,27 @@ def test_an_index_written_by_python_313_opens_in_any_version():
     assert unpickle(io.BytesIO(b"cpathlib._local\nPosixPath\n.")).load() is pathlib.PosixPath
     with pytest.raises(ValueError, match="does not belong"):
         unpickle(io.BytesIO(b"cpathlib._local\nos\n.")).load()
+
+
+def test_the_size_of_the_group_of_a_collective():
+    """Both ways in which collectives name their group: as an object of C++, and by its name."""
+    seen: dict[str, int] = {}
+
+    class Collectives(TorchDispatchMode):
+        def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+            name = operation.name()
+            if name in ("c10d::allreduce_", "_c10d_functional::all_reduce"):
+                seen[name] = torch_private.group_size(args)
+            return operation(*args, **(kwargs or {}))
+
+    with tempfile.TemporaryDirectory() as folder:
+        torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=0, world_size=1)
+        try:
+            with Collectives():
+                torch.distributed.all_reduce(torch.ones(2))
+                functional.wait_tensor(functional.all_reduce(torch.ones(2), "sum", [0]))
+        finally:
+            torch.distributed.destroy_process_group()
+    assert seen == {"c10d::allreduce_": 1, "_c10d_functional::all_reduce": 1}
+    with pytest.raises(ValueError, match="no process group"):
+        torch_private.group_size((torch.ones(1), 3))

@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from clearhead.distributed.deferred_init import InitRecorder
 from clearhead.models import ModelConfig, TransformerConfig, build
 from clearhead.models.heads import HeadConfig
 from clearhead.models.recurrent import RecurrentConfig
-from clearhead.train.deferred_init import InitRecorder
 from clearhead.train.init_model import initialize
 
 SIZES: dict[str, Any] = {"vocab_size": 50, "width": 16, "num_heads": 2, "num_layers": 2, "ffn_dim": 32}

@@ -20,15 +20,29 @@ class Distributed:
     size: int = 1
     patient: dist.ProcessGroup | None = None  # all ranks, with a long timeout; None: the default group
     background: dist.ProcessGroup | None = None  # the same, for the thread that writes checkpoints
+    copies: int = 1  # of the model; the ranks of each share its weights
+    tensor: int = 1  # neighboring ranks that divide each block, and compute the same examples
 
     @property
     def is_main(self) -> bool:
         """Whether this is rank 0, which writes what is written once."""
         return self.rank == 0
 
+    @property
+    def batch_rank(self) -> int:
+        """Which part of a batch this rank computes, of `batch_ranks`."""
+        return self.rank // self.tensor
+
+    @property
+    def batch_ranks(self) -> int:
+        return self.size // self.tensor
+
     def sum(self, values: Sequence[float]) -> list[float]:
+        """Return the sums over the parts of a batch; ranks that compute the same part have the same values."""
         if self.size == 1:
             return list(values)
+        if self.rank % self.tensor:
+            values = [0.0] * len(values)
         total = torch.tensor(values, dtype=torch.float64)
         dist.all_reduce(total)
         return total.tolist()
@@ -74,6 +88,12 @@ def full_tensor(tensor: Tensor) -> Tensor:
     """Return a sharded tensor gathered from all ranks; other tensors unchanged."""
     full = getattr(tensor, "full_tensor", None)
     return tensor if full is None else full()
+
+
+def local(tensor: Tensor) -> Tensor:
+    """Return the part of a sharded tensor that this rank holds; other tensors unchanged."""
+    to_local = getattr(tensor, "to_local", None)
+    return tensor if to_local is None else to_local()
 
 
 def reshard(model: nn.Module) -> None:

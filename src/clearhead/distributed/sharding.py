@@ -1,4 +1,4 @@
-"""Training in several processes: FSDP2, applied to a model from outside through its blocks."""
+"""Training in several processes: FSDP2 and tensor parallelism, applied to a model from outside."""
 
 import os
 from collections.abc import Callable, Generator
@@ -9,17 +9,17 @@ from typing import Any, cast
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.utils.checkpoint import checkpoint
 
+from clearhead.distributed.deferred_init import InitRecorder
+from clearhead.distributed.heartbeat import Heartbeat
+from clearhead.distributed.ranks import Distributed, full_tensor, launched, reshard
+from clearhead.distributed.tensor_parallel import split_blocks
+from clearhead.distributed.torch_private import is_peer_failure, rendezvous_from_env
 from clearhead.models import Model
-from clearhead.train.deferred_init import InitRecorder
-from clearhead.train.distributed import Distributed, full_tensor, launched, reshard
-from clearhead.train.heartbeat import Heartbeat
-from clearhead.train.recipe import TrainConfig
-from clearhead.train.torch_private import is_peer_failure, rendezvous_from_env
 
 COLLECTIVE_TIMEOUT = timedelta(minutes=10)  # a collective of live ranks that takes longer never ends
 WAIT_TIMEOUT = timedelta(days=7)  # for work that one rank does while the others wait
@@ -43,7 +43,7 @@ def init_distributed() -> Generator[Distributed]:
         dist.init_process_group(store=store, rank=rank, world_size=size, timeout=COLLECTIVE_TIMEOUT)
         try:
             groups = [cast(Any, dist.new_group(backend="gloo", timeout=WAIT_TIMEOUT)) for _ in range(2)]
-            yield Distributed(rank, size, *groups)
+            yield Distributed(rank, size, patient=groups[0], background=groups[1])
         except RuntimeError as error:
             if is_peer_failure(error):
                 raise PeerLost(f"rank {rank} has lost another process of this run") from error
@@ -52,20 +52,31 @@ def init_distributed() -> Generator[Distributed]:
             dist.destroy_process_group()
 
 
-def shard(model: Model, settings: TrainConfig, distributed: Distributed, device: torch.device | None = None) -> Model:
+def shard(
+    model: Model,
+    distributed: Distributed,
+    device: torch.device | None = None,
+    *,
+    activation_checkpointing: bool = False,
+) -> Model:
     """Shard every weight and its optimizer state over the ranks; blocks are gathered one after the other.
+
+    With copies of the model, each copy is sharded; with tensor parallelism, what is left of a block on each rank.
 
     The model of a single process is returned unchanged. Weights stay float32, so that every world size trains the same
     model; matrix products run in the dtype of the recipe inside autocast. A model on the meta device needs the `device`
     that its shards will be on.
     """
-    if settings.activation_checkpointing:
+    if activation_checkpointing:
         for block in _blocks(model):
             _checkpoint_activations(block)
     if distributed.size == 1:
         return model
     device = device or next(model.parameters()).device
-    mesh = init_device_mesh(device.type, (distributed.size,), mesh_dim_names=("data",))
+    mesh = _mesh(distributed, device.type)
+    if distributed.tensor > 1:
+        split_blocks(model, mesh["tensor"])
+    mesh = mesh["data", "shard"] if distributed.copies > 1 else mesh["shard"]
     reduce = MixedPrecisionPolicy(reduce_dtype=torch.float32)
     for block in _blocks(model):
         fully_shard(block, mesh=mesh, mp_policy=reduce)
@@ -76,7 +87,11 @@ def shard(model: Model, settings: TrainConfig, distributed: Distributed, device:
 
 @torch.no_grad()
 def initialize_shards(
-    make: Callable[[], Model], settings: TrainConfig, distributed: Distributed, device: torch.device
+    make: Callable[[], Model],
+    distributed: Distributed,
+    device: torch.device,
+    *,
+    activation_checkpointing: bool = False,
 ) -> Model:
     """Build a model and shard it; no rank holds more than one weight of it whole.
 
@@ -85,7 +100,7 @@ def initialize_shards(
     with InitRecorder() as recorder:
         model = make()
     whole, buffers = recorder.parameters(model), dict(model.named_buffers())  # buffers are on the CPU
-    shard(model, settings, distributed, device).to_empty(device=device)
+    shard(model, distributed, device, activation_checkpointing=activation_checkpointing).to_empty(device=device)
     shards = {name: cast(DTensor, param) for name, param in model.named_parameters()}
 
     def place(name: str, value: Tensor) -> None:
@@ -111,6 +126,13 @@ def gather(model: nn.Module, into: Model | None) -> None:
         value = full_tensor(part)
         if param is not None:
             param.copy_(value)
+
+
+def _mesh(distributed: Distributed, device_type: str) -> DeviceMesh:
+    """Return the mesh `data` x `shard` x `tensor` of the ranks; those of `tensor`, which talk most, are neighbors."""
+    shards = distributed.size // (distributed.copies * distributed.tensor)
+    sizes = distributed.copies, shards, distributed.tensor
+    return init_device_mesh(device_type, sizes, mesh_dim_names=("data", "shard", "tensor"))
 
 
 def _blocks(model: Model) -> list[nn.Module]:

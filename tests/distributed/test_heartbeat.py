@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch.distributed import TCPStore  # pyright: ignore[reportPrivateImportUsage]
 
-from clearhead.train import heartbeat
-from clearhead.train.heartbeat import Heartbeat
+from clearhead.distributed import heartbeat
+from clearhead.distributed.heartbeat import Heartbeat
 
 ME, OTHER = 0, 1
 
