@@ -125,9 +125,11 @@ def test_the_size_of_the_group_of_a_collective():
     with tempfile.TemporaryDirectory() as folder:
         torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=0, world_size=1)
         try:
+            world = torch.distributed.group.WORLD
+            assert world is not None
             with Collectives():
                 torch.distributed.all_reduce(torch.ones(2))
-                functional.wait_tensor(functional.all_reduce(torch.ones(2), "sum", [0]))
+                functional.wait_tensor(functional.all_reduce(torch.ones(2), "sum", world))
         finally:
             torch.distributed.destroy_process_group()
     assert seen == {"c10d::allreduce_": 1, "_c10d_functional::all_reduce": 1}
