@@ -85,6 +85,14 @@ def test_without_the_store_the_attempt_ends(scene):
     assert scene.reason == "the launcher of this run is gone"
 
 
+def test_a_process_whose_launcher_is_gone_ends(scene, monkeypatch):
+    with scene.heartbeat(ME), scene.heartbeat(OTHER):
+        assert not scene.given_up.wait(0.2)
+        monkeypatch.setattr(os, "getppid", lambda: 1)
+        assert scene.given_up.wait(5.0)
+    assert scene.reason == "the launcher of this run is gone" and not scene.killed
+
+
 def test_a_busy_main_thread_does_not_keep_the_heart_from_beating(scene):
     x = torch.ones(300, 300)
     with scene.heartbeat(ME), scene.heartbeat(OTHER):

@@ -22,6 +22,8 @@ from tests.distributed.tiny import tiny
 from tests.distributed.together import together
 
 STEPS = 60
+EXIT = 30.0  # seconds that the agent of a machine takes to end, after a loss or after the last step
+RENDEZVOUS = 120.0  # seconds to find out who is left, for which torch waits 30, and to train to the end
 FROZEN = 60.0  # seconds: to notice it from another machine, and for its own agent to see that it will not leave
 
 
@@ -29,14 +31,20 @@ def left_alone(ranks: Distributed, values: dict[str, Any], base: Path, folder: P
     train(prepare(make_recipe(values), base, folder), ranks, shown=False)
 
 
-def machine(base: Path, port: int) -> Watched:
+def machine(base: Path, port: int, machines: str = "2") -> Watched:
     """One agent, started as docs/cluster.md says."""
-    words = ["--nnodes", "2", "--nproc-per-node", "1", "--max-restarts", "10", "--rdzv-backend", "c10d"]
+    words = ["--nnodes", machines, "--nproc-per-node", "1", "--max-restarts", "10", "--rdzv-backend", "c10d"]
     words += ["--rdzv-endpoint", f"localhost:{port}", "--rdzv-id", "test", "--local-addr", "localhost"]
     words += ["-m", "clearhead.cli", "train", str(base / "recipe.yaml"), "--out", str(base / "torn")]
     run = Watched(base, base / "torn", [sys.executable, "-m", "torch.distributed.run", *words])
     run.start()
     return run
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        return free.getsockname()[1]
 
 
 @pytest.mark.slow
@@ -46,9 +54,7 @@ def test_two_machines_are_one_run(number, tmp_path):
     (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(values))
     expected = prepare(make_recipe(values), tmp_path, tmp_path / "whole")
     together(2, left_alone, values, tmp_path, tmp_path / "whole")
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     first, second = machine(tmp_path, port), machine(tmp_path, port)
     assert first.until(lambda: first.step() >= random.Random(number).randint(10, 20))
     worker = random.Random(number).choice([first, second]).workers()[0]
@@ -60,3 +66,30 @@ def test_two_machines_are_one_run(number, tmp_path):
         assert agent.process.wait(180) == 0, agent.said()
     for check in _compare(expected, tmp_path / "whole", tmp_path / "torn"):
         assert check.difference is None, f"{check.what}: {check.difference}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("whole", [True, False], ids=["the machine is lost", "its agent is lost"])
+@pytest.mark.parametrize("first_lost", [False, True], ids=["the second", "the first, where they meet"])
+def test_the_machine_that_is_left(whole, first_lost, tmp_path):
+    """It finishes the run alone, or, without the place to meet, ends; in neither case it waits for the other."""
+    values = tiny(tmp_path, steps=STEPS, save_every=4, evaluate_every=20)
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(values))
+    port = free_port()
+    first = machine(tmp_path, port, "1:2")
+    time.sleep(1.0)  # the first agent opens the place to meet
+    second = machine(tmp_path, port, "1:2")
+    assert first.until(lambda: first.step() >= 10)
+    assert len(first.workers()) == len(second.workers()) == 1
+    lost, left = (first, second) if first_lost else (second, first)
+    agent = psutil.Process(lost.process.pid)
+    for process in [*(agent.children(recursive=True) if whole else []), agent]:
+        process.kill()
+    lost.process.wait(EXIT)
+    begin = time.monotonic()
+    if first_lost:
+        assert left.process.wait(EXIT) != 0
+        left = machine(tmp_path, free_port(), "1:2")  # what is left to do: start it again
+    assert left.until(lambda: left.step() == STEPS), left.said()
+    assert time.monotonic() - begin < RENDEZVOUS
+    assert left.process.wait(EXIT) == 0, left.said()

@@ -31,6 +31,7 @@ class Heartbeat:
         self._store = store.clone()  # a separate connection: the other one may be blocked
         self._store.set_timeout(timedelta(seconds=MAX_SILENT_BEATS * INTERVAL_S))
         self._rank, self._others, self._local = rank, set(others) - {rank}, set(local)
+        self._launcher = os.getppid()
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
@@ -60,8 +61,8 @@ class Heartbeat:
                 store_failures = 0
             except RuntimeError:
                 store_failures += 1
-            if store_failures >= MAX_STORE_FAILURES:
-                _give_up("the launcher of this run is gone")
+            if store_failures >= MAX_STORE_FAILURES or os.getppid() != self._launcher:
+                _give_up("the launcher of this run is gone")  # others would wait for it at the end of the run
             for other, count in silent.items():
                 if count >= (MAX_SILENT_BEATS if last_beat[other] else MAX_START_BEATS):
                     self._give_up_on(other, last_beat[other])
