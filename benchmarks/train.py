@@ -28,6 +28,7 @@ from clearhead.models import HeadConfig, ModelConfig, TransformerConfig, build
 from clearhead.tasks import Translate
 from clearhead.train.loop import TrainingJob, step
 from clearhead.train.optimizer import make_optimizer
+from clearhead.train.prefetch import read_batches
 from clearhead.train.recipe import OptimizerConfig, TrainConfig
 from clearhead.train.signals import SignalGuard
 from lengths import text_lengths
@@ -80,7 +81,8 @@ class Ours:
 
     def run(self, batches: list[np.ndarray]) -> None:
         for number, batch in enumerate(batches):
-            step(self.job, self.optimizer, batch, number, Distributed(), SignalGuard())
+            inputs = read_batches(self.job.task, self.job.columns, batch, number)
+            step(self.job, self.optimizer, inputs, number, Distributed(), SignalGuard())
 
 
 class Theirs:

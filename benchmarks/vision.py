@@ -32,6 +32,7 @@ from clearhead.distributed import Distributed
 from clearhead.hub.folder import open_folder
 from clearhead.train.loop import make_batches, step
 from clearhead.train.optimizer import make_optimizer
+from clearhead.train.prefetch import read_batches
 from clearhead.train.recipe import read_recipe
 from clearhead.train.run import prepare
 from clearhead.train.signals import SignalGuard
@@ -177,8 +178,9 @@ def training(rounds: int, steps: int) -> dict[str, float]:
 
             def ours() -> None:
                 for number in range(steps):
-                    batch = batches.batch(*batches.place(number))
-                    step(job, optimizer, batch, number, Distributed(), stop)
+                    examples = batches.batch(*batches.place(number))
+                    inputs = read_batches(job.task, job.columns, examples, number)
+                    step(job, optimizer, inputs, number, Distributed(), stop)
 
             def torch_alone() -> None:
                 for _ in range(steps):

@@ -74,12 +74,12 @@ class Poisoned:
         self.before: dict[str, bytes] = {}
         self.where = ""
 
-    def __call__(self, job, optimizer, examples, number, *rest):
+    def __call__(self, job, optimizer, inputs, number, *rest):
         if number == self.at:
             self.optimizer = optimizer
             self.where = poison(job.model, *self.poison)
             self.before = bits(job.model, optimizer)
-        return step(job, optimizer, examples, number, *rest)
+        return step(job, optimizer, inputs, number, *rest)
 
 
 @pytest.mark.parametrize("place", PLACES)

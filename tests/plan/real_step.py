@@ -16,6 +16,7 @@ from clearhead.train import make_recipe, prepare
 from clearhead.train.checkpoint import tensors_of
 from clearhead.train.loop import make_batches, step
 from clearhead.train.optimizer import make_optimizer
+from clearhead.train.prefetch import read_batches
 from clearhead.train.signals import SignalGuard
 from tests.distributed.tiny import WORDS
 
@@ -43,7 +44,9 @@ def measure(ranks: Distributed, values: dict[str, Any], base: Path) -> dict[str,
     batches = make_batches(job.task, job.columns, job.settings, job.seed)
 
     def run(number: int) -> None:
-        step(job, optimizer, batches.batch(*batches.place(number)), number, ranks, SignalGuard())
+        examples = batches.batch(*batches.place(number))
+        inputs = read_batches(job.task, job.columns, examples, number, distributed=ranks)
+        step(job, optimizer, inputs, number, ranks, SignalGuard())
 
     run(0)  # the optimizer has its state now
     weights = sum(getattr(x, "to_local", lambda x=x: x)().nbytes for x in tensors_of(job.model).values())

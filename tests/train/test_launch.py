@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from clearhead.train.launch import ATTEMPTS, launch
+from clearhead.train.launch import ATTEMPTS, launch, local_processes
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["clearhead.train.launch"])
@@ -49,7 +49,7 @@ class Launched:
 
 def _launch(folder: Path, body: str, processes: int, end: Connection) -> None:
     said: list[str] = []
-    end.send((launch(["-c", body, str(folder)], processes, folder, said.append), said))
+    end.send((launch(local_processes(["-c", body, str(folder)], processes), folder, said.append), said))
 
 
 @pytest.fixture

@@ -181,12 +181,18 @@ class Layout:
         return rows, torch.from_numpy(self.num_sequences - ended[: self.max_len])  # running at each step
 
     def to(self, device: torch.device | str | None) -> Layout:
+        """The layout on a device; pinned tensors are copied while the device computes."""
         if device is None or torch.device(device) == self.device:
             return self
-        copy = Layout(
-            self.offsets.to(device), self.starts.to(device), self.positions.to(device),
-            self.sequence_ids.to(device), self.length,
-        )  # fmt: skip
+        return self._each(lambda x: x.to(device, non_blocking=self.device.type == "cpu"))
+
+    def pin(self) -> Layout:
+        """The layout in page-locked memory."""
+        return self._each(Tensor.pin_memory)
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> Layout:
+        tensors = (change(x) for x in (self.offsets, self.starts, self.positions, self.sequence_ids))
+        copy = Layout(*tensors, self.length)
         copy.__dict__.update({k: v for k, v in self.__dict__.items() if k in ("host_lengths", "host_starts")})
         return copy
 

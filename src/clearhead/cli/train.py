@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import statistics
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -33,8 +32,12 @@ def train(
     ] = None,
     processes: Annotated[
         int | None,
-        typer.Option(help="Number of processes on this machine. Default: those of the recipe's `parallel`, or 1."),
+        typer.Option(help="Number of processes. Default: those of the recipe's `parallel`, or 1."),
     ] = None,
+    on: Annotated[
+        Literal["local", "ray"],
+        typer.Option(help="Where the processes run: here, or on the Ray cluster at RAY_ADDRESS."),
+    ] = "local",
     seeds: Annotated[
         int, typer.Option(help="Number of runs with consecutive seeds; reports mean and standard deviation.")
     ] = 1,
@@ -48,10 +51,10 @@ def train(
 
     Example: clearhead train recipe.yaml --set train.steps=2000
     """
-    from clearhead.distributed import PeerLost, init_distributed
-    from clearhead.distributed.ranks import Distributed, launched, own_device
-    from clearhead.train import NotFinite, Stopped, prepare, read_recipe
-    from clearhead.train import train as run_to_end
+    from clearhead.distributed.ranks import launched
+    from clearhead.train import Checkpoints, prepare, read_recipe
+    from clearhead.train.checkpoint import read_progress
+    from clearhead.train.rank import RankConfig, RankFailed, load_tracker, train_rank
 
     settings = read_recipe(recipe, change or [])
     run_folder = folder or recipe.parent / "runs" / recipe.stem
@@ -60,38 +63,41 @@ def train(
         raise ValueError(f"--processes is {processes}: give at least 1")
     settings.parallel.sizes(int(os.environ.get("WORLD_SIZE", processes)))
     if seeds != 1:
-        _train_seeds(settings, recipe, run_folder, seeds, processes, device, as_json)
+        if seeds < 1 or processes > 1 or on == "ray":
+            given = f"--seeds {seeds} --processes {processes} --on {on}"
+            raise ValueError(f"{given}: several seeds are trained one after another, by one process on this machine")
+        _train_seeds(settings, recipe, run_folder, seeds, device, as_json)
         return
-    if processes > 1 and not launched():
-        prepare(settings, recipe.parent, run_folder, _print_error)
-        raise typer.Exit(_launch(processes, run_folder))
-    trackers = [_tracker(name) for name in track or []]
-    distributed = Distributed()
-    try:
-        with init_distributed() as distributed:
-            if distributed.is_main:  # writes the data that the other processes then read
-                run = prepare(settings, recipe.parent, run_folder, _print_error)
-            distributed.barrier()
-            run = prepare(settings, recipe.parent, run_folder)
-            progress = run_to_end(run, distributed, trackers, device=own_device(device))
-    except Stopped as stop:
-        if distributed.is_main:
-            typer.echo(f"clearhead: {stop}; a checkpoint is saved, run the same command to resume", err=True)
-        raise typer.Exit(128 + stop.signal) from None
-    except PeerLost as error:
-        typer.echo(f"clearhead: {error}", err=True)
-        raise typer.Exit(1) from None
-    except NotFinite as error:
-        if distributed.is_main:
-            typer.echo(f"clearhead: {error}", err=True)
-        raise typer.Exit(3) from None
-    if distributed.is_main:
-        model = run_folder / "model"
-        if as_json:
-            typer.echo(json.dumps({"model": str(model), **asdict(progress)}))
+    for name in track or []:
+        load_tracker(name)  # a wrong one is reported before the data is prepared
+    config = RankConfig(settings, recipe.parent, run_folder, tuple(track or []), device)
+    if on == "ray" or (processes > 1 and not launched()):
+        from clearhead.train.launch import launch, local_processes
+
+        if on == "ray":
+            from clearhead.train.ray_launch import ray_processes
+
+            attempt = ray_processes(config, processes)
         else:
-            best = "" if progress.best is None else f", best {settings.train.metric} {progress.best:.4g}"
-            typer.echo(f"{model}  ({progress.step:,} steps, {progress.seconds / 60:.1f} minutes{best})")
+            attempt = local_processes(["-m", "clearhead.cli", *sys.argv[1:]], processes)
+        prepare(settings, recipe.parent, run_folder, _print_error)
+        code = launch(attempt, run_folder, lambda text: _print_error(f"clearhead: {text}"))
+        if code or on == "local":  # rank 0 has printed the result
+            raise typer.Exit(code)
+        progress = read_progress(Checkpoints(run_folder / "checkpoints", 1).all()[-1])
+    else:
+        try:
+            progress = train_rank(config, _print_error)
+        except RankFailed as error:
+            raise typer.Exit(error.exit_code) from None
+        if os.environ.get("RANK", "0") != "0":
+            return
+    model = run_folder / "model"
+    if as_json:
+        typer.echo(json.dumps({"model": str(model), **asdict(progress)}))
+    else:
+        best = "" if progress.best is None else f", best {settings.train.metric} {progress.best:.4g}"
+        typer.echo(f"{model}  ({progress.step:,} steps, {progress.seconds / 60:.1f} minutes{best})")
 
 
 def _print_error(text: str) -> None:
@@ -99,7 +105,7 @@ def _print_error(text: str) -> None:
 
 
 def _train_seeds(
-    settings: TrainingRecipe, recipe: Path, run_folder: Path, count: int, processes: int, device: str, as_json: bool
+    settings: TrainingRecipe, recipe: Path, run_folder: Path, count: int, device: str, as_json: bool
 ) -> None:
     """Train the recipe with several seeds, one run after another, and print the mean and standard deviation."""
     from dataclasses import replace
@@ -107,8 +113,6 @@ def _train_seeds(
     from clearhead.train import prepare
     from clearhead.train import train as run_to_end
 
-    if count < 1 or processes > 1:
-        raise ValueError(f"--seeds {count} with --processes {processes}: give at least 1 seed, and 1 process")
     runs: list[dict[str, Any]] = []
     for seed in range(settings.seed, settings.seed + count):
         folder = run_folder.with_name(f"{run_folder.name}-seed-{seed}")
@@ -129,23 +133,3 @@ def _train_seeds(
     else:
         for name, (mean, deviation) in spread.items():
             typer.echo(f"{name}: {mean:.4g} ± {deviation:.2g} (mean ± standard deviation of {count} seeds)")
-
-
-def _launch(processes: int, folder: Path) -> int:
-    """Run this command in several processes and return the exit code; torch sets their ranks in the environment."""
-    from clearhead.train.launch import launch
-
-    command = ["-m", "clearhead.cli", *sys.argv[1:]]
-    return launch(command, processes, folder, lambda text: _print_error(f"clearhead: {text}"))
-
-
-def _tracker(name: str) -> Any:
-    module, _, function = name.partition(":")
-    sys.path.insert(0, os.getcwd())  # find modules in the current folder
-    try:
-        tracker = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(f"--track {name}: {error}; write it as module:function") from None
-    if not callable(tracker):
-        raise ValueError(f"--track {name} is not a function: it is {tracker!r:.100}")
-    return tracker

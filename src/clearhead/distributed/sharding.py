@@ -31,7 +31,7 @@ class PeerLost(Exception):
 
 @contextmanager
 def init_distributed() -> Generator[Distributed]:
-    """Join the ranks that torchrun started; without torchrun, yield a single rank."""
+    """Join the ranks that torchrun or Ray Train started; without a launcher, yield a single rank."""
     if not launched():
         yield Distributed()
         return
@@ -39,8 +39,10 @@ def init_distributed() -> Generator[Distributed]:
     local_size = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))  # ranks on this machine
     first = rank - int(os.environ.get("LOCAL_RANK", "0"))
     neighbors = {(rank + 1) % size, first + (rank - first + 1) % local_size}
+    connected = dist.is_initialized()  # by the launcher, which also disconnects the ranks
     with Heartbeat(store, rank, neighbors, range(first, first + local_size)):
-        dist.init_process_group(store=store, rank=rank, world_size=size, timeout=COLLECTIVE_TIMEOUT)
+        if not connected:
+            dist.init_process_group(store=store, rank=rank, world_size=size, timeout=COLLECTIVE_TIMEOUT)
         try:
             groups = [cast(Any, dist.new_group(backend="gloo", timeout=WAIT_TIMEOUT)) for _ in range(2)]
             yield Distributed(rank, size, patient=groups[0], background=groups[1])
@@ -49,7 +51,8 @@ def init_distributed() -> Generator[Distributed]:
                 raise PeerLost(f"rank {rank} has lost another process of this run") from error
             raise
         finally:
-            dist.destroy_process_group()
+            if not connected:
+                dist.destroy_process_group()
 
 
 def shard(

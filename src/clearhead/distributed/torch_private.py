@@ -16,9 +16,11 @@ from typing import Any, cast
 from uuid import uuid4
 
 import torch
+import torch.distributed as dist
 from torch import Tensor
 from torch._C._distributed_c10d import _resolve_process_group
 from torch.distributed import DistError, ProcessGroup
+from torch.distributed import distributed_c10d as c10d
 from torch.distributed.checkpoint.filesystem import FileSystemReader
 from torch.distributed.checkpoint.metadata import Metadata, StorageMeta
 from torch.distributed.rendezvous import rendezvous
@@ -98,7 +100,12 @@ def group_size(args: Sequence[Any]) -> int:
 
 
 def rendezvous_from_env(timeout: timedelta) -> tuple[Any, int, int]:
-    """Return the store, the rank and the world size that torchrun announces in the environment."""
+    """Return the store, the rank and the world size that a launcher announces in the environment.
+
+    A launcher may have connected the processes already, as Ray Train does: then it is their store.
+    """
+    if dist.is_initialized():
+        return c10d._get_default_store(), dist.get_rank(), dist.get_world_size()
     return next(rendezvous("env://", timeout=timeout))
 
 

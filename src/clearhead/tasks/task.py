@@ -48,8 +48,17 @@ class Batch:
         return self.layout.num_tokens + (0 if self.target is None else len(self.target))
 
     def to(self, device: torch.device) -> Self:
+        """Return the batch on a device; pinned tensors are copied while the device computes."""
+        return self._each(lambda x: x.to(device, non_blocking=True), lambda layout: layout.to(device))
+
+    def pin(self) -> Self:
+        """Return the batch in page-locked memory."""
+        return self._each(Tensor.pin_memory, Layout.pin)
+
+    def _each(self, tensor: Callable[[Tensor], Tensor], layout: Callable[[Layout], Layout]) -> Self:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return replace(self, **{name: value.to(device) for name, value in values.items() if value is not None})
+        changed = {k: layout(x) if isinstance(x, Layout) else tensor(x) for k, x in values.items() if x is not None}
+        return replace(self, **changed)
 
 
 @dataclass(frozen=True)

@@ -138,10 +138,7 @@ class Checkpoints:
         """Read a checkpoint that is verified, such as `newest()`. Every rank must call this."""
         init_optimizer_state(optimizer)
         read_tensors(folder, tensors_of(model, optimizer), self.distributed)
-        try:
-            return Progress(**read_json(folder, STATE))
-        except TypeError as error:
-            raise ValueError(f"{folder / STATE} is not the state of a run of this version: {error}") from None
+        return read_progress(folder)
 
     def at(self, step: int) -> Path:
         """Return the folder of the checkpoint of a step, whether or not it exists."""
@@ -228,6 +225,14 @@ class Checkpoints:
             ranks.broadcast(str(folder))
             yield folder
             ranks.barrier()
+
+
+def read_progress(folder: Path) -> Progress:
+    """Read the progress of a run from a checkpoint."""
+    try:
+        return Progress(**read_json(folder, STATE))
+    except TypeError as error:
+        raise ValueError(f"{folder / STATE} is not the state of a run of this version: {error}") from None
 
 
 def _divide(manifest: Manifest, count: int) -> list[list[str]]:

@@ -20,6 +20,7 @@ from clearhead.train.findings import MAX_PLACES, DataFinding
 from clearhead.train.image_check import check_images
 from clearhead.train.loop import make_batches, step
 from clearhead.train.optimizer import make_optimizer
+from clearhead.train.prefetch import read_batches
 from clearhead.train.recipe import Recipe
 from clearhead.train.run import prepare
 from clearhead.train.run_data import read_part, split_parts
@@ -160,8 +161,10 @@ def _training_seconds(run: Any) -> float:
     times: list[float] = []
     with SignalGuard() as stop:
         for number in range(min(TIMED_STEPS + WARMUP_STEPS, settings.last)):
+            examples = batches.batch(*batches.place(number))
+            inputs = read_batches(job.task, job.columns, examples, number, settings.gradient_accumulation)
             start = time.perf_counter()
-            step(job, optimizer, batches.batch(*batches.place(number)), number, Distributed(), stop)
+            step(job, optimizer, inputs, number, Distributed(), stop)
             times.append(time.perf_counter() - start)
     return float(np.mean(sorted(times[WARMUP_STEPS:] or times)[: max(1, len(times) - 4)])) * settings.last
 

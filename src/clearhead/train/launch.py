@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from clearhead.distributed.torch_private import WorkerFailure, elastic_run
+from clearhead.distributed.torch_private import LaunchResult, WorkerFailure, elastic_run
 from clearhead.train.checkpoint import Checkpoints
 
 ATTEMPTS = 3  # that may fail in a row without a new checkpoint
@@ -16,17 +16,22 @@ FINAL_EXIT_CODES = (2, 3)  # a reported error, a loss that is not finite: anothe
 SHUTDOWN_TIMEOUT_S = 120  # to write a checkpoint in after a signal
 
 
-def launch(command: Sequence[str], processes: int, folder: Path, log: Callable[[str], object]) -> int:
-    """Run `python command` in several processes that train in `folder`, and return the exit code.
+def local_processes(command: Sequence[str], processes: int) -> Callable[[], LaunchResult]:
+    """Return a function that runs `python command` once, in several processes on this machine."""
+    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)  # `launch` reports failures
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, torch.get_num_threads() // processes)))
+    return lambda: elastic_run(command, sys.executable, processes, SHUTDOWN_TIMEOUT_S)
+
+
+def launch(attempt: Callable[[], LaunchResult], folder: Path, log: Callable[[str], object]) -> int:
+    """Run the processes that train in `folder` to the end, and return the exit code.
 
     After a failure another attempt starts from the newest checkpoint. The number of failures is not limited as long
     as there is progress; after ATTEMPTS failures in a row without a new checkpoint the launch ends.
     """
-    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)  # failures are reported below
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, torch.get_num_threads() // processes)))
     failed, newest = 0, _newest(folder)
     while True:
-        result = elastic_run(command, sys.executable, processes, SHUTDOWN_TIMEOUT_S)
+        result = attempt()
         if result.signal is not None:
             return 128 + result.signal
         if not result.failures:

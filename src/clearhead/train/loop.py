@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from clearhead.data import Columns, DistinctBatches, FixedSizeBatches, Integers, TokenBudgetBatches, split_batch
+from clearhead.data import Columns, DistinctBatches, FixedSizeBatches, TokenBudgetBatches
 from clearhead.data.shards import block_size_of
 from clearhead.distributed import Distributed
 from clearhead.distributed.whole_batch import whole_batch_backward
@@ -23,6 +23,7 @@ from clearhead.tasks.task import Batch, Trainable, WholeBatchLoss
 from clearhead.train.checkpoint import Checkpoints, Progress
 from clearhead.train.malloc import TRIM_EVERY_STEPS, retain_freed, trim
 from clearhead.train.optimizer import clip, lr_factor, make_optimizer, set_rate
+from clearhead.train.prefetch import Prefetcher, StepBatches, read_batches
 from clearhead.train.recipe import TrainConfig
 from clearhead.train.signals import Interrupted, SignalGuard, Stopped
 from clearhead.train.tracking import MetricLogger, ProgressBar, Tracker
@@ -92,12 +93,21 @@ def fit(job: TrainingJob, distributed: Distributed | None = None) -> Progress:
     saved = progress = _begin(checkpoints, job.model, optimizer)
     first = progress.step
     shown, stopping = job.shown and distributed.is_main, False
+    device = next(job.model.parameters()).device
+
+    def read(number: int) -> StepBatches:
+        examples = batches.batch(*batches.place(number))
+        accumulation = settings.gradient_accumulation
+        found = read_batches(job.task, job.columns, examples, number, accumulation, distributed)
+        return found.pin() if device.type == "cuda" else found
+
     make_logger = partial(MetricLogger, job.folder, progress.step, progress.log_bytes, job.trackers)
     with (
         retain_freed(),
         checkpoints,
         make_logger() if distributed.is_main else nullcontext() as logger,
         SignalGuard(launched=distributed.size > 1) as stop,
+        Prefetcher(read, settings.last) as prefetcher,
         ProgressBar(settings.last, progress.step, shown=shown) as screen,
     ):
         clock = _Clock(progress, settings.last)
@@ -131,10 +141,11 @@ def fit(job: TrainingJob, distributed: Distributed | None = None) -> Progress:
                 return progress
 
             epoch, i = batches.place(progress.step)
-            examples = batches.batch(epoch, i)
+            inputs = prefetcher.take(progress.step)
+            examples = inputs.examples
             lr = settings.optimizer.lr * lr_factor(progress.step + 1, settings.last, settings.schedule)
             set_rate(optimizer, lr)
-            loss, norm, stopping = step(job, optimizer, examples, progress.step, distributed, stop)
+            loss, norm, stopping = step(job, optimizer, inputs, progress.step, distributed, stop)
             if not (math.isfinite(loss) and math.isfinite(norm)):
                 raise NotFinite(
                     f"{'the loss' if not math.isfinite(loss) else 'a gradient'} of step {progress.step + 1:,} is not "
@@ -157,7 +168,7 @@ def fit(job: TrainingJob, distributed: Distributed | None = None) -> Progress:
 def step(
     job: TrainingJob,
     optimizer: torch.optim.Optimizer,
-    examples: Integers,
+    inputs: StepBatches,
     number: int,
     distributed: Distributed,
     stop: SignalGuard,
@@ -168,35 +179,33 @@ def step(
     ranks nor gradient accumulation changes it. Where the loss or the gradient is not finite, no weight is updated.
     """
     task, settings = job.task, job.settings
-    count = int(task.num_targets(job.columns, examples).sum())
-    parts = split_batch(task.lengths(job.columns, examples), distributed.batch_ranks * settings.gradient_accumulation)
-    first = distributed.batch_rank * settings.gradient_accumulation
-    own = range(first, first + settings.gradient_accumulation)
     total, device = 0.0, next(job.model.parameters()).device
     job.model.train()
 
-    def read(part: int) -> Batch:
+    def part_of(part: int) -> Batch:
         seed = np.random.SeedSequence([job.seed, number, part]).generate_state(1, np.uint64)[0]
         torch.manual_seed(int(seed >> 1))  # dropout depends on step and part only, not on history
-        return task.collate(job.columns, examples[parts[part]], number + 1).to(device)
+        return inputs.parts[part].to(device)
 
     if isinstance(task, WholeBatchLoss):
-        whole, embed = task.collate(job.columns, examples).to(device), task.vectors
-        sizes = [int(job.columns["texts"].lengths(examples[part]).sum()) for part in parts]
+        assert inputs.whole is not None
+        whole, embed = inputs.whole.to(device), task.vectors
+        sizes = [int(job.columns["texts"].lengths(inputs.examples[part]).sum()) for part in inputs.slices]
 
         def vectors(part: int) -> Tensor:
             with autocast(settings.dtype, device):
-                return embed(job.model, read(part))
+                return embed(job.model, part_of(part))
 
         def mean_loss(vectors: Tensor, batch: Batch) -> Tensor:
-            return task.vectors_loss(vectors, batch) / count
+            return task.vectors_loss(vectors, batch) / inputs.targets
 
-        total = whole_batch_backward(vectors, mean_loss, whole, sizes, own, distributed) / distributed.batch_ranks
+        value = whole_batch_backward(vectors, mean_loss, whole, sizes, list(inputs.parts), distributed)
+        total = value / distributed.batch_ranks
     else:
-        for part in own:
-            batch = read(part)
+        for part in inputs.parts:
+            batch = part_of(part)
             with autocast(settings.dtype, device):
-                loss = task.loss(job.model, batch) / count
+                loss = task.loss(job.model, batch) / inputs.targets
             total += float(loss.detach())
             # FSDP averages over ranks, and the gradient is a sum. Every rank takes part, finite or not.
             (loss * distributed.batch_ranks).backward()

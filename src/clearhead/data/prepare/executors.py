@@ -1,6 +1,5 @@
 """Executors: run the tasks of a stage in this process, in local workers, on Slurm or on Ray, with datatrove."""
 
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Generator
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from clearhead.data.prepare.dedup import PrepareStage
+from clearhead.data.prepare.ray_cluster import connect_ray
 from clearhead.data.prepare.slurm import SlurmConfig, run_and_wait, slurm_executor
 from clearhead.data.prepare.steps import SilenceDatatrove
 
@@ -72,7 +72,7 @@ def _executor(stage: PrepareStage, logs: Path, on: Executor, workers: int, slurm
     if on == "ray":
         from datatrove.executor import RayPipelineExecutor
 
-        _connect_ray()
+        connect_ray()
         return RayPipelineExecutor(**arguments, workers=workers, mem_per_cpu_gb=1)
     return slurm_executor(arguments, stage.name, workers, slurm)
 
@@ -89,23 +89,6 @@ def _run_in_process(executor: Any) -> None:
         with executor.logging_dir.open(f"stats/{rank:05d}.json", "w") as file:
             PipelineStats(steps).save_to_disk(file)
         executor.mark_rank_as_completed(rank)
-
-
-def _connect_ray() -> None:
-    """Connect to the cluster at RAY_ADDRESS; without it, start a local Ray on the loopback interface."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    address = os.environ.get("RAY_ADDRESS")
-    if not address:
-        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # bind to loopback on any system
-    import ray
-
-    if ray.is_initialized():
-        return
-    quiet: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
-    if address:
-        ray.init(address=address, **quiet)
-    else:
-        ray.init(include_dashboard=False, **quiet)
 
 
 @contextmanager
