@@ -11,7 +11,9 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+from clearhead.files.s3_path import S3Path
 from clearhead.pipeline import Pipeline, load
+from tests.object_store import KEYS, new_bucket, s3_server
 from tests.real import MINILM
 
 settings.register_profile(
@@ -66,6 +68,21 @@ def popen() -> Iterator[Callable[..., subprocess.Popen[str]]]:
         if process.poll() is None:
             process.kill()
             process.communicate()
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint() -> Iterator[str]:
+    """The address of an S3 server."""
+    with s3_server() as address:
+        yield address
+
+
+@pytest.fixture
+def bucket(s3_endpoint, tmp_path, monkeypatch) -> S3Path:
+    """A new bucket of an S3 server, at the endpoint of the environment; the cache is a new folder."""
+    for name, value in {**KEYS, "AWS_ENDPOINT_URL": s3_endpoint, "CLEARHEAD_CACHE": str(tmp_path / "cache")}.items():
+        monkeypatch.setenv(name, value)
+    return new_bucket()
 
 
 @pytest.fixture(scope="session")

@@ -27,6 +27,7 @@ from clearhead.decode import (
     translate,
 )  # fmt: skip
 from clearhead.efficient import AttentionMethod
+from clearhead.files.manifest import Folder
 from clearhead.hub.folder import LoadedModel, extend, open_folder, save_folder
 from clearhead.hub.push import push_folder
 from clearhead.hub.sentence import SentenceConfig, read_sentence
@@ -362,8 +363,8 @@ class Pipeline:
         """Zero these attention heads inside the context."""
         return without_heads(self.model, heads)
 
-    def save(self, folder: str | Path, *, overwrite: bool = False, metadata: Mapping[str, Any] | None = None) -> None:
-        """Save a folder that `load` and `transformers` open."""
+    def save(self, folder: str | Folder, *, overwrite: bool = False, metadata: Mapping[str, Any] | None = None) -> None:
+        """Save a folder that `load` and `transformers` open, on disk or in an object store (`s3://...`)."""
         save_folder(self.loaded, folder, overwrite=overwrite, metadata=metadata)
 
     def push_to_hub(self, repo: str, *, private: bool = False, message: str | None = None,
@@ -387,8 +388,8 @@ def load(
     device: torch.device | str = "cpu",
     revision: str | None = None,
 ) -> Pipeline:
-    """Load a model: a folder, a name on the Hugging Face hub (with its cache, revisions and offline mode), or
-    `package:NAME`, the model of an installed Python package.
+    """Load a model: a folder, a name on the Hugging Face hub (with its cache, revisions and offline mode),
+    `s3://BUCKET/PREFIX`, a folder in an object store, or `package:NAME`, the model of an installed Python package.
 
     `dtype` is the folder's unless given; "auto" is bfloat16 where the device supports it. `head` with `labels` puts a
     new head on a pre-trained body.

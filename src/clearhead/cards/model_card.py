@@ -24,6 +24,8 @@ from clearhead.cards.energy import estimate_energy
 from clearhead.cards.public_names import file_label, is_hub_name
 from clearhead.cards.public_recipe import PARTS, part_files, public_recipe
 from clearhead.files import write_atomic
+from clearhead.files.manifest import Folder
+from clearhead.files.s3_path import S3Path
 
 CARD = "README.md"
 MAX_CARD_BYTES = 1 << 20
@@ -132,9 +134,9 @@ def read_card(folder: Path) -> str | None:
         return None
 
 
-def model_name(folder: str | Path) -> str:
+def model_name(folder: str | Folder) -> str:
     """Return the name of a model: that of its folder, or of its run for `model`."""
-    path = Path(folder).resolve()
+    path = folder if isinstance(folder, S3Path) else Path(folder).resolve()
     return path.parent.name if path.name in ("model", "last", "best") and path.parent.name else path.name
 
 

@@ -22,7 +22,9 @@ TYPER_OPTIONS: dict[str, Any] = {
     "rich_markup_mode": None,  # importing rich takes longer than everything else together
 }
 
-ModelArgument = Annotated[str, typer.Argument(help="Model folder, or model name on the Hugging Face hub.")]
+ModelArgument = Annotated[
+    str, typer.Argument(help="Model folder, also s3://..., or model name on the Hugging Face hub.")
+]
 TaskModelArgument = Annotated[str, typer.Argument(help="Folder of a classifier, tagger or question-answering model.")]
 LabeledFileArgument = Annotated[Path, typer.Argument(help="Labeled rows, in any format that can be trained on.")]
 RecipeArgument = Annotated[Path, typer.Argument(help="Recipe, a YAML file. `clearhead new` writes one.")]
@@ -45,4 +47,4 @@ SeedOption = Annotated[int | None, typer.Option(min=0, help="Random seed. The sa
 
 def is_index_address(name: str) -> bool:
     """Return whether this is the address of an index rather than of a model, without importing the engine."""
-    return "://" in name or Path(name, "passages.lance").exists()
+    return ("://" in name and not name.startswith("s3://")) or Path(name, "passages.lance").exists()

@@ -16,6 +16,7 @@ from clearhead.cli.command import report_errors
 from clearhead.cli.options import RecipeArgument, SetOption
 
 if TYPE_CHECKING:
+    from clearhead.files.manifest import Folder
     from clearhead.train import Recipe as TrainingRecipe
 
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 def train(
     recipe: RecipeArgument,
     folder: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder of the run. Default: runs/NAME next to the recipe.")
+        str | None,
+        typer.Option("--out", "-o", help="Folder of the run, also s3://BUCKET/PREFIX. Default: runs/NAME."),
     ] = None,
     change: SetOption = None,
     track: Annotated[
@@ -52,12 +54,13 @@ def train(
     Example: clearhead train recipe.yaml --set train.steps=2000
     """
     from clearhead.distributed.ranks import launched
+    from clearhead.files.s3_path import folder_at
     from clearhead.train import Checkpoints, prepare, read_recipe
     from clearhead.train.checkpoint import read_progress
     from clearhead.train.rank import RankConfig, RankFailed, load_tracker, train_rank
 
     settings = read_recipe(recipe, change or [])
-    run_folder = folder or recipe.parent / "runs" / recipe.stem
+    run_folder = folder_at(folder or recipe.parent / "runs" / recipe.stem)
     processes = settings.parallel.processes if processes is None else processes
     if processes < 1:
         raise ValueError(f"--processes is {processes}: give at least 1")
@@ -105,7 +108,7 @@ def _print_error(text: str) -> None:
 
 
 def _train_seeds(
-    settings: TrainingRecipe, recipe: Path, run_folder: Path, count: int, device: str, as_json: bool
+    settings: TrainingRecipe, recipe: Path, run_folder: Folder, count: int, device: str, as_json: bool
 ) -> None:
     """Train the recipe with several seeds, one run after another, and print the mean and standard deviation."""
     from dataclasses import replace
@@ -118,7 +121,7 @@ def _train_seeds(
         folder = run_folder.with_name(f"{run_folder.name}-seed-{seed}")
         run = prepare(replace(settings, seed=seed), recipe.parent, folder, _print_error)
         progress = run_to_end(run, device=device)
-        results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+        results = json.loads((run.folder / "results.json").read_text(encoding="utf-8"))
         names = [name for name in (*run.task.spec.metrics, "perplexity") if name in results]
         scores = {name: results[name] for name in names} or {f"best {run.settings.metric}": progress.best}
         runs.append({"seed": seed, "model": str(folder / "model"), **scores})

@@ -78,6 +78,11 @@ def launched() -> bool:
     return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
+def is_first_here() -> bool:
+    """Return whether this is the first of the processes on its machine."""
+    return os.environ.get("LOCAL_RANK", "0") == "0"
+
+
 def own_device(name: str) -> str:
     """Return the device of this process: with several processes on a machine, each uses the GPU of its local rank."""
     name = str(choose_device(name))

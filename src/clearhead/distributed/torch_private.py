@@ -7,11 +7,10 @@ file, and `tests/train/test_torch_private.py` names the one that changed.
 import io
 import os
 import pickle
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
@@ -21,11 +20,14 @@ from torch import Tensor
 from torch._C._distributed_c10d import _resolve_process_group
 from torch.distributed import DistError, ProcessGroup
 from torch.distributed import distributed_c10d as c10d
-from torch.distributed.checkpoint.filesystem import FileSystemReader
+from torch.distributed.checkpoint.filesystem import FileSystemBase, FileSystemReader, FileSystemWriter
 from torch.distributed.checkpoint.metadata import Metadata, StorageMeta
 from torch.distributed.rendezvous import rendezvous
 
-from clearhead.files import read_bytes, safe_join
+from clearhead.files import FileEntry, read_bytes, safe_join
+from clearhead.files.manifest import Folder
+from clearhead.files.s3_path import S3Path
+from clearhead.files.s3_streams import S3Reader, S3Writer
 
 INDEX_FILE = ".metadata"  # the pickled index that torch.distributed.checkpoint writes beside the tensors
 MAX_INDEX_BYTES = 1 << 28
@@ -57,9 +59,15 @@ class _IndexUnpickler(pickle.Unpickler):
 class CheckpointReader(FileSystemReader):
     """The reader of torch.distributed.checkpoint, with a restricted unpickler and paths confined to the folder."""
 
+    def __init__(self, folder: Folder) -> None:
+        super().__init__(str(folder))
+        self.folder = folder
+        if isinstance(folder, S3Path):
+            self.fs = S3FileSystem()
+            self.path = str(folder)
+
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
-        folder = Path(self.path)
-        data = read_bytes(folder, INDEX_FILE, max_bytes=MAX_INDEX_BYTES)
+        data = read_bytes(self.folder, INDEX_FILE, max_bytes=MAX_INDEX_BYTES)
         try:
             metadata = _IndexUnpickler(io.BytesIO(data)).load()
         except ValueError:
@@ -69,9 +77,69 @@ class CheckpointReader(FileSystemReader):
         if not isinstance(metadata, Metadata) or not isinstance(metadata.storage_data, dict):
             raise ValueError("the index of the checkpoint does not contain checkpoint metadata")
         for stored in cast(dict[Any, Any], metadata.storage_data).values():
-            safe_join(folder, stored.relative_path)
+            safe_join(self.folder, stored.relative_path)
         metadata.storage_meta = StorageMeta(load_id=self.load_id)
         return metadata
+
+
+class S3FileSystem(FileSystemBase):
+    """Objects of a store as the files of torch.distributed.checkpoint; it names them by strings."""
+
+    def __init__(self) -> None:
+        self.written: dict[str, FileEntry] = {}  # by their names, hashed while they were written
+
+    @contextmanager
+    def create_stream(self, path: str | os.PathLike[str], mode: str) -> Generator[io.IOBase]:
+        target = S3Path.parse(str(path))
+        if mode == "rb":
+            with S3Reader(target) as reader:
+                yield reader
+            return
+        writer = S3Writer(target)
+        try:
+            yield writer
+        except BaseException:
+            writer.abort()
+            raise
+        writer.close()
+        self.written[target.name] = FileEntry(size=writer.size, sha256=writer.sha256)
+
+    def concat_path(self, path: str | os.PathLike[str], suffix: str) -> str:
+        return f"{path}/{suffix}"
+
+    def init_path(self, path: str | os.PathLike[str]) -> str:
+        return str(path)
+
+    def mkdir(self, path: str | os.PathLike[str]) -> None:
+        pass  # a store has no folders
+
+    def exists(self, path: str | os.PathLike[str]) -> bool:
+        return S3Path.parse(str(path)).exists()
+
+    def rename(self, path: str | os.PathLike[str], new_path: str | os.PathLike[str]) -> None:
+        old, new = S3Path.parse(str(path)), S3Path.parse(str(new_path))
+        old.copy_to(new)
+        old.unlink()
+        self.written[new.name] = self.written.pop(old.name)
+
+    def rm_file(self, path: str | os.PathLike[str]) -> None:
+        S3Path.parse(str(path)).unlink()
+
+    def ls(self, path: str | os.PathLike[str]) -> list[str]:
+        return [f"{path}/{name}" for name in S3Path.parse(str(path)).files()]
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
+        return isinstance(checkpoint_id, str)
+
+
+class S3CheckpointWriter(FileSystemWriter):
+    """The writer of torch.distributed.checkpoint, to an object store."""
+
+    def __init__(self, folder: S3Path) -> None:
+        super().__init__(str(folder), sync_files=False, overwrite=False)
+        self.fs = self.objects = S3FileSystem()
+        self.path = str(folder)
 
 
 def multiply_(tensors: Sequence[Tensor], factor: float) -> None:

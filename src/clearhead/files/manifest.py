@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from clearhead.files.atomic import write_atomic
-from clearhead.files.safe import MAX_DEPTH, MissingFile, parse_json, read_bytes, read_json, safe_join, sha256
+from clearhead.files.s3_path import S3Path
+from clearhead.files.safe import MAX_DEPTH, MissingFile, file_size, parse_json, read_bytes, read_json, safe_join, sha256
 
 MANIFEST = "clearhead.json"
 MARKER = {"clearhead": {"manifest": MANIFEST}}  # goes into config.json, so that a missing manifest is detected
@@ -28,12 +29,14 @@ LOADED_SUFFIXES = {".json", ".safetensors", ".txt", ".model", ".jinja"}  # files
 
 
 T = TypeVar("T")
+Folder = Path | S3Path
+"""A folder on disk or in an object store."""
 
 
 class IntegrityError(ValueError):
     """A folder does not match its manifest; `problems` has a reason per file, the message the first 20."""
 
-    def __init__(self, folder: Path, problems: dict[str, str]) -> None:
+    def __init__(self, folder: Folder, problems: dict[str, str]) -> None:
         super().__init__(folder, problems)
         self.folder, self.problems = folder, problems
 
@@ -77,16 +80,24 @@ def write_manifest(
     unread = [name for name in names if name not in hashed]
     size = sum(sizes[name] for name in unread)
     files = {**hashed, **_each(lambda name: file_entry(folder / name), unread, size)}
+    manifest, data = make_manifest(folder, metadata, files)
+    write_atomic(folder / MANIFEST, data)
+    return manifest
+
+
+def make_manifest(
+    folder: Folder, metadata: Mapping[str, Any], files: Mapping[str, FileEntry]
+) -> tuple[Manifest, bytes]:
+    """Returns the manifest of a folder with these files, and its bytes."""
     plain = json.loads(json.dumps(dict(metadata), allow_nan=False))  # number keys become strings now, not when read
-    manifest = Manifest(version=_version(), metadata=plain, files=files)
+    manifest = Manifest(version=_version(), metadata=plain, files=dict(files))
     data = serialize(manifest)
     if len(data) > MAX_MANIFEST_BYTES:
         raise ValueError(
             f"the manifest of {folder} would have {len(data):,} bytes, over {MAX_MANIFEST_BYTES:,}: give less "
             "metadata, or put the files into subfolders with a manifest each"
         )
-    write_atomic(folder / MANIFEST, data)
-    return manifest
+    return manifest, data
 
 
 def file_entry(path: Path) -> FileEntry:
@@ -94,9 +105,9 @@ def file_entry(path: Path) -> FileEntry:
     return FileEntry(size=path.stat().st_size, sha256=sha256(path))
 
 
-def read_manifest(folder: str | Path) -> Manifest:
+def read_manifest(folder: str | Folder) -> Manifest:
     """Reads the manifest of `folder` and checks its own hash; the files it lists are not read."""
-    folder = Path(folder)
+    folder = _folder(folder)
     try:
         data = read_bytes(folder, MANIFEST, max_bytes=MAX_MANIFEST_BYTES)
         manifest = _load(parse_json(data, MANIFEST))
@@ -110,9 +121,9 @@ def read_manifest(folder: str | Path) -> Manifest:
     return manifest
 
 
-def read_parts(folder: str | Path, manifest: Manifest) -> dict[str, Manifest]:
+def read_parts(folder: str | Folder, manifest: Manifest) -> dict[str, Manifest]:
     """Reads the manifests of the subfolders that `manifest` lists, by name, and checks their hashes."""
-    folder = Path(folder)
+    folder = _folder(folder)
     parts: dict[str, Manifest] = {}
     for part in _parts(manifest):
         name = f"{part}/{MANIFEST}"
@@ -126,7 +137,7 @@ def read_parts(folder: str | Path, manifest: Manifest) -> dict[str, Manifest]:
     return parts
 
 
-def verify(folder: str | Path, *, elsewhere: Collection[str] = ()) -> Manifest:
+def verify(folder: str | Folder, *, elsewhere: Collection[str] = ()) -> Manifest:
     """Checks every file of `folder` against its manifest and returns the manifest; else raises `IntegrityError`.
 
     Subfolders with a manifest of their own are checked too. Of files in `elsewhere`, whose bytes another process
@@ -135,21 +146,21 @@ def verify(folder: str | Path, *, elsewhere: Collection[str] = ()) -> Manifest:
     An unlisted file is an error if its suffix is one of `LOADED_SUFFIXES`, because some program would open it by
     itself; other files (a README, git's files, anything in a folder whose name begins with a dot) may be added.
     """
-    manifest, problems = _check(Path(folder), 0, elsewhere)
+    manifest, problems = _check(_folder(folder), 0, elsewhere)
     if problems:
-        raise IntegrityError(Path(folder), problems)
+        raise IntegrityError(_folder(folder), problems)
     return manifest
 
 
-def find_damage(folder: str | Path, manifest: Manifest, names: Iterable[str]) -> dict[str, str]:
+def find_damage(folder: str | Folder, manifest: Manifest, names: Iterable[str]) -> dict[str, str]:
     """Returns what is wrong with these files of a folder, by name; empty: they are as the manifest says."""
-    folder = Path(folder)
+    folder = _folder(folder)
     files = {name: manifest.files[name] for name in names}
     results = _each(lambda name: _problem(folder, name, files[name]), files, sum(f.size for f in files.values()))
     return {name: why for name, why in results.items() if why}
 
 
-def _check(folder: Path, depth: int, elsewhere: Collection[str] = ()) -> tuple[Manifest, dict[str, str]]:
+def _check(folder: Folder, depth: int, elsewhere: Collection[str] = ()) -> tuple[Manifest, dict[str, str]]:
     """Returns the manifest of a folder, and what does not match it, by file."""
     manifest = read_manifest(folder)
     present = set(_names(folder))
@@ -210,21 +221,31 @@ def _each(function: Callable[[str], T], names: Iterable[str], size: int) -> dict
         return dict(zip(names, pool.map(function, names), strict=True))
 
 
-def _problem(folder: Path, name: str, file: FileEntry) -> str | None:
+def _folder(folder: str | Folder) -> Folder:
+    return folder if isinstance(folder, S3Path) else Path(folder)
+
+
+def _problem(folder: Folder, name: str, file: FileEntry) -> str | None:
     try:
         path = safe_join(folder, name)
+        size = file_size(path)
     except ValueError as error:
         return f"cannot be read ({error})"
-    if (size := path.stat().st_size) != file.size:
+    if size != file.size:
         return f"has {size:,} bytes instead of {file.size:,}"
     return None if sha256(path) == file.sha256 else "was changed: its SHA-256 differs"
 
 
-def _names(folder: Path) -> list[str]:
+def _names(folder: Folder) -> list[str]:
     """Lists every file below `folder` except the manifest, by relative name; links to folders are not followed.
 
     Of a subfolder with a manifest of its own, that manifest alone is listed.
     """
+    if isinstance(folder, S3Path):
+        present = folder.files()
+        parts = {name.removesuffix(MANIFEST) for name in present if name.endswith(f"/{MANIFEST}")}
+        own = (n for n in present if n.endswith(f"/{MANIFEST}") or not any(n.startswith(part) for part in parts))
+        return sorted(name for name in own if name != MANIFEST)
     names: list[str] = []
     pending = [""]
     while pending:

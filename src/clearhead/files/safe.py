@@ -10,7 +10,10 @@ import re
 import stat
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, overload
+
+from clearhead.files.s3_path import MissingObject, S3Path
+from clearhead.files.s3_streams import hash_object
 
 MAX_JSON_BYTES = 4 << 20
 MAX_DEPTH = 64
@@ -24,19 +27,27 @@ class MissingFile(ValueError):
     """There is no such file in the folder."""
 
 
-def safe_join(folder: str | Path, name: str) -> Path:
+@overload
+def safe_join(folder: str | Path, name: str) -> Path: ...
+@overload
+def safe_join(folder: S3Path, name: str) -> S3Path: ...
+def safe_join(folder: str | Path | S3Path, name: str) -> Path | S3Path:
     """Returns the path of the regular file `name` in `folder`; raises ValueError for unsafe names.
 
     Refused are absolute names, `..`, NUL, backslashes, links that lead out of the folder, and anything but regular
     files (pipes, devices, folders); a file that does not exist raises `MissingFile`. The only links allowed out of the
     folder are those of the Hugging Face cache: from `models--x--y/snapshots/REVISION` to a file in
     `models--x--y/blobs`, or in the cache's shared blob store (`blobs/ab/ab...` next to the repositories).
+
+    In an object store there are no links, and whether the object exists is not checked.
     """
-    folder = Path(folder)
+    folder = folder if isinstance(folder, S3Path) else Path(folder)
     refused = f"{name!r:.200} in {folder} is refused: "
     parts = name.split("/")
     if "\0" in name or "\\" in name or any(part in ("", ".", "..") for part in parts):
         raise ValueError(refused + "a name must be relative and plain, without '..', '\\', NUL or empty parts")
+    if isinstance(folder, S3Path):
+        return folder / name
     path = folder.joinpath(*parts)
     try:
         root = folder.resolve(strict=True)
@@ -63,7 +74,7 @@ def _is_cache_blob(root: Path, real: Path) -> bool:
     )
 
 
-def read_json(folder: str | Path, name: str, *, max_bytes: int = MAX_JSON_BYTES) -> dict[str, Any]:
+def read_json(folder: str | Path | S3Path, name: str, *, max_bytes: int = MAX_JSON_BYTES) -> dict[str, Any]:
     """Reads the JSON object in a file of `folder`; every problem is a ValueError that names the file.
 
     Refused besides invalid JSON: more than `max_bytes`, nesting deeper than `MAX_DEPTH`, duplicate keys, a byte order
@@ -71,16 +82,26 @@ def read_json(folder: str | Path, name: str, *, max_bytes: int = MAX_JSON_BYTES)
     infinities; transformers 4 wrote them bare, transformers 5 writes `{"__float__": "Infinity"}`.
     """
     data = read_bytes(folder, name, max_bytes=max_bytes)
-    return parse_json(data, str(Path(folder) / name), max_values=max(max_bytes, MAX_JSON_BYTES) // 4)
+    return parse_json(data, f"{folder}/{name}", max_values=max(max_bytes, MAX_JSON_BYTES) // 4)
 
 
-def read_bytes(folder: str | Path, name: str, *, max_bytes: int = MAX_JSON_BYTES) -> bytes:
+def read_bytes(folder: str | Path | S3Path, name: str, *, max_bytes: int = MAX_JSON_BYTES) -> bytes:
     """Reads a file of `folder`; raises ValueError if it is larger than `max_bytes`."""
     path = safe_join(folder, name)
-    size = path.stat().st_size
+    size = file_size(path)
     if size > max_bytes:
         raise ValueError(f"{path} has {size:,} bytes: more than the {max_bytes:,} allowed")
     return path.read_bytes()
+
+
+def file_size(path: Path | S3Path) -> int:
+    """Returns the size of a file in bytes."""
+    if isinstance(path, Path):
+        return path.stat().st_size
+    try:
+        return path.stored().size
+    except MissingObject:
+        raise MissingFile(f"{path.name!r:.200} is missing from {path.parent}") from None
 
 
 def read_config(folder: str | Path) -> dict[str, Any]:
@@ -139,8 +160,10 @@ def _finite(text: str) -> float:
     return value
 
 
-def sha256(path: str | Path) -> str:
+def sha256(path: str | Path | S3Path) -> str:
     """Return the SHA-256 of a file, in hexadecimal; of a folder, that of the names and hashes of its files."""
+    if isinstance(path, S3Path):
+        return hash_object(path)
     path = Path(path)
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.is_file())

@@ -17,7 +17,10 @@ from torch import Tensor
 
 from clearhead.cards.card_record import carried_record, files_digest, read_card_bytes, training_digest
 from clearhead.cards.model_card import ModelFacts, model_name, write_card
-from clearhead.files import mark, new_folder, write_manifest
+from clearhead.files import mark, write_manifest
+from clearhead.files.manifest import Folder
+from clearhead.files.s3_folder import new_folder_at
+from clearhead.files.s3_path import folder_at
 from clearhead.files.safe import MAX_JSON_BYTES, MissingFile, read_bytes
 from clearhead.hub.families import Family
 from clearhead.hub.image_codec_file import CODEC_FILE
@@ -142,17 +145,17 @@ def open_folder(
 
 def save_folder(
     loaded: LoadedModel,
-    folder: str | Path,
+    folder: str | Folder,
     *,
     overwrite: bool = False,
     metadata: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
     write: Callable[[Mapping[str, Tensor], Path], None] | None = None,
 ) -> None:
-    """Writes a folder atomically; `transformers` opens it if it has the architecture, else `open_folder` does.
+    """Writes a folder, atomically on disk, in an object store (`s3://...`) the manifest last.
 
-    `metadata` goes into the manifest, `settings` into config.json; `write` writes the tensors, instead of
-    `write_weights`.
+    `transformers` opens it if it has the architecture, else `open_folder` does. `metadata` goes into the manifest,
+    `settings` into config.json; `write` writes the tensors, instead of `write_weights`.
     """
     family, model = loaded.family, loaded.model
     if is_int8(model):
@@ -168,7 +171,8 @@ def save_folder(
     if loaded.config.head is not None and not loaded.config.head.tied:
         copies = {copy: name for name, copy in family.duplicated.items() if name in tensors}
         tensors |= {copy: tensors[name].clone() for copy, name in copies.items()}
-    with new_folder(folder, overwrite=overwrite) as target:
+    folder = folder_at(folder)
+    with new_folder_at(folder, overwrite=overwrite) as target:
         if write is None:
             write_weights(tensors, target, MAX_SHARD_BYTES)
         else:

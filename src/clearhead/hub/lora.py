@@ -7,14 +7,14 @@ merged into the weight, or saved as an adapter folder that PEFT opens.
 import json
 import math
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from clearhead.files import new_folder
+from clearhead.files.manifest import Folder
+from clearhead.files.s3_folder import new_folder_at
 from clearhead.hub.folder import LoadedModel
 from clearhead.models.model import Model
 
@@ -78,7 +78,7 @@ def merge(model: Model) -> None:
             parametrize.remove_parametrizations(module, "weight")
 
 
-def save_adapter(loaded: LoadedModel, config: LoraConfig, folder: Path, *, base: str = "") -> None:
+def save_adapter(loaded: LoadedModel, config: LoraConfig, folder: Folder, *, base: str = "") -> None:
     """Writes the update matrices and the head as a PEFT adapter; `loaded` holds the model before merging."""
     params = {name: p.detach().cpu() for name, p in loaded.model.named_parameters()}
     base_names = (name for name in params if LORA_INFIX not in name)
@@ -115,7 +115,7 @@ def save_adapter(loaded: LoadedModel, config: LoraConfig, folder: Path, *, base:
         "base_model_name_or_path": base,
         "inference_mode": True,
     }
-    with new_folder(folder, overwrite=True) as target:
+    with new_folder_at(folder, overwrite=True) as target:
         save_file(tensors, target / "adapter_model.safetensors", metadata={"format": "pt"})
         (target / "adapter_config.json").write_text(json.dumps(adapter_config, indent=2) + "\n", encoding="utf-8")
 

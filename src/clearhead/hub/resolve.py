@@ -1,17 +1,28 @@
-"""Resolves a model name to a local folder: in an installed package, or through the Hugging Face hub cache."""
+"""Resolves a model name to a local folder: in a package, from the Hugging Face hub or an object store, cached."""
 
 import importlib.util
+from fnmatch import fnmatch
 from pathlib import Path
 
 from clearhead.cards.public_names import is_hub_name
+from clearhead.files import MANIFEST, MissingFile, is_marked, read_json, read_manifest, verify_if_marked
+from clearhead.files.s3_folder import cached_copy
+from clearhead.files.s3_path import S3Path, is_s3
 
 # Files that are downloaded. Code and pickles are not.
 ALLOW_PATTERNS = ("*.json", "*.safetensors", "*.txt", "*.model", "1_Pooling/config.json")
 PACKAGE = "package:"  # prefix of the name of an installed Python package that contains a model
 
 
+CARD_PATTERNS = ("README.md", "card.yaml")  # beside the files that the manifest lists
+
+
 def resolve_model(source: str | Path, revision: str | None = None) -> Path:
-    """Returns the folder of a model: a local folder, `package:NAME`, or a hub snapshot, downloaded if not cached."""
+    """Returns the folder of a model: local, `package:NAME`, or a cached copy from the hub or from `s3://...`."""
+    if isinstance(source, str) and is_s3(source):
+        if revision is not None:
+            raise ValueError(f"{source} is in an object store, which has no revision {revision!r}: leave it out")
+        return _stored_model(S3Path.parse(source))
     if isinstance(source, str) and source.startswith(PACKAGE):
         if revision is not None:
             raise ValueError(f"{source} is an installed package, which has no revision {revision!r}: leave it out")
@@ -33,6 +44,24 @@ def resolve_model(source: str | Path, revision: str | None = None) -> Path:
         raise ValueError(
             f"there is no folder {source!r}, and it could not be downloaded from the hub: {reason}"
         ) from error
+
+
+def _stored_model(source: S3Path) -> Path:
+    """Returns a local copy of a model in an object store, verified if it has a manifest."""
+    source.check_access()
+    try:
+        listed = set(read_manifest(source).files) if (source / MANIFEST).exists() else set[str]()
+        marked = is_marked(read_json(source, "config.json"))
+    except MissingFile:
+        raise ValueError(f"there is no model at {source}: it has no config.json. Check the address") from None
+    if marked and not listed:
+        raise ValueError(f"{source} is incomplete: {MANIFEST} is missing, which is written last. Save the model again")
+    patterns = (*ALLOW_PATTERNS, *CARD_PATTERNS, MANIFEST)
+
+    def wanted(name: str) -> bool:
+        return name in listed or ("/" not in name and any(fnmatch(name, p) for p in patterns)) or name in patterns
+
+    return cached_copy(source, "model", wanted, verify_if_marked)
 
 
 def package_folder(name: str) -> Path:

@@ -1,23 +1,20 @@
 """Checkpoints: everything a run needs to resume bit for bit.
 
-A checkpoint is a folder that is written atomically: tensors in the format of torch.distributed.checkpoint (any number
-of processes can read what any other number wrote), the rest as JSON, and a manifest of both. The index that PyTorch
-writes beside the tensors is a pickle; it is read with a restricted unpickler.
+A checkpoint is a folder, on disk or in an object store, that is written atomically: tensors in the format of
+torch.distributed.checkpoint (any number of processes can read what any other number wrote), the rest as JSON, and a
+manifest of both. The index that PyTorch writes beside the tensors is a pickle; it is read with a restricted unpickler.
 
 Training continues while a checkpoint is written: the tensors are copied, and a thread writes the copies. Each rank
 hashes the files that it wrote, and when a run resumes each verifies a part of the bytes.
 """
 
 import json
-import re
-import shutil
 import warnings
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from heapq import heapreplace
-from pathlib import Path
 from typing import Any, Self, cast
 
 import torch
@@ -28,23 +25,10 @@ from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 
 from clearhead.distributed.ranks import Distributed, reshard
-from clearhead.distributed.torch_private import CheckpointReader
-from clearhead.files import (
-    FileEntry,
-    IntegrityError,
-    Manifest,
-    new_folder,
-    read_json,
-    read_manifest,
-    stale_temporaries,
-    verify,
-    write_manifest,
-)
-from clearhead.files.manifest import file_entry, find_damage
+from clearhead.files import FileEntry, IntegrityError, Manifest, read_json, read_manifest, verify
+from clearhead.files.manifest import Folder, find_damage
+from clearhead.train.checkpoint_store import STATE, checkpoint_reader, contents, open_store
 from clearhead.train.host_copies import HostCopies
-
-STATE = "state.json"
-NAME = re.compile(r"step-(\d{8})")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,12 +48,21 @@ class Progress:
 class Checkpoints:
     """The checkpoints of one run in one folder: the newest ones and the best one.
 
-    As a context it ends with the last checkpoint complete.
+    As a context it ends with the last checkpoint complete. `publish` is called by the main rank, in the thread that
+    writes, before a checkpoint is complete: what the checkpoint refers to must be stored by then.
     """
 
-    def __init__(self, folder: Path, keep: int, distributed: Distributed | None = None) -> None:
+    def __init__(
+        self,
+        folder: Folder,
+        keep: int,
+        distributed: Distributed | None = None,
+        publish: Callable[[], object] = lambda: None,
+    ) -> None:
         self.folder = folder
         self.keep = keep
+        self._store = open_store(folder)
+        self._publish = publish
         self.distributed = distributed or Distributed()
         self._writers = self.distributed.in_background()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
@@ -88,7 +81,7 @@ class Checkpoints:
         self.wait()
         self._working = self._thread.submit(self._copies.reserve, tensors_of(model, optimizer))
 
-    def begin_save(self, progress: Progress, model: nn.Module, optimizer: torch.optim.Optimizer) -> Path:
+    def begin_save(self, progress: Progress, model: nn.Module, optimizer: torch.optim.Optimizer) -> Folder:
         """Copy all tensors, and write them as a checkpoint in a thread. Every rank must call this.
 
         An earlier checkpoint is waited for. `wait` returns when this one is complete.
@@ -108,13 +101,13 @@ class Checkpoints:
             if self._working.done():  # else an interrupt: the thread is still writing
                 self._working = None
 
-    def save(self, progress: Progress, model: nn.Module, optimizer: torch.optim.Optimizer) -> Path:
+    def save(self, progress: Progress, model: nn.Module, optimizer: torch.optim.Optimizer) -> Folder:
         """Write a checkpoint. Every rank must call this."""
         target = self.begin_save(progress, model, optimizer)
         self.wait()
         return target
 
-    def newest(self) -> Path | None:
+    def newest(self) -> Folder | None:
         """Return the newest intact checkpoint, verified; damaged ones are skipped with a warning.
 
         Every rank must call this.
@@ -129,62 +122,60 @@ class Checkpoints:
                     warnings.warn(f"{error}; using the previous checkpoint", stacklevel=2)
         return None
 
-    def restore(self, folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
+    def restore(self, folder: Folder, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
         """Verify a checkpoint and restore model and optimizer from it, bit for bit. Every rank must call this."""
         self._verify(folder)
         return self.read(folder, model, optimizer)
 
-    def read(self, folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
+    def read(self, folder: Folder, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
         """Read a checkpoint that is verified, such as `newest()`. Every rank must call this."""
         init_optimizer_state(optimizer)
         read_tensors(folder, tensors_of(model, optimizer), self.distributed)
         return read_progress(folder)
 
-    def at(self, step: int) -> Path:
+    def at(self, step: int) -> Folder:
         """Return the folder of the checkpoint of a step, whether or not it exists."""
         return self.folder / f"step-{step:08d}"
 
-    def all(self) -> list[Path]:
-        if not self.folder.is_dir():
-            return []
-        return sorted(p for p in self.folder.iterdir() if NAME.fullmatch(p.name))
+    def all(self) -> list[Folder]:
+        return self._store.all()
 
-    def planned(self) -> list[Path]:
+    def planned(self) -> list[Folder]:
         """Return the checkpoints at planned steps, which do not depend on where a run was interrupted."""
         return [folder for folder in self.all() if not _between(folder)]
 
     def _write(self, progress: Progress, tensors: dict[str, Tensor]) -> None:
         ranks = self._writers
-        with self._new(self.at(progress.step)) as folder:
-            with _unwrap_errors(f"no checkpoint can be written to {folder.parent}"):
-                writer = FileSystemWriter(folder, overwrite=False)
+        with self._new(self.at(progress.step).name) as folder:
+            writer = self._store.writer(folder)
+            with _unwrap_errors(f"no checkpoint can be written to {self.folder}"):
                 save(
                     cast(dict[str, Any], tensors), storage_writer=writer, process_group=ranks.patient,
                     no_dist=ranks.size == 1,
                 )  # fmt: skip
-            hashed = self._hash(folder)
+            hashed = self._hashes(folder, writer)
             if ranks.is_main:
-                (folder / STATE).write_text(json.dumps(asdict(progress), indent=1) + "\n", encoding="utf-8")
-                write_manifest(folder, {"kind": "checkpoint"}, hashed=hashed)
+                self._publish()
+                self._store.commit(folder, json.dumps(asdict(progress), indent=1) + "\n", hashed)
         ranks.barrier()
         if ranks.is_main:
             self._prune(progress)
 
-    def _hash(self, folder: Path) -> dict[str, FileEntry]:
-        """Hash the files that this rank has written; return the hashes of all ranks."""
+    def _hashes(self, folder: str, writer: FileSystemWriter) -> dict[str, FileEntry]:
+        """Return the hashes of the files that all ranks have written."""
         files: dict[str, Any] = {}
         problem = ""
         try:
-            for path in folder.glob(f"__{self._writers.rank}_*"):
-                files[path.name] = asdict(file_entry(path))
+            for name, entry in self._store.written(folder, self._writers.rank, writer).items():
+                files[name] = asdict(entry)
         except OSError as error:  # reported on every rank: none waits for another
             problem = f"rank {self._writers.rank} cannot read the part that it wrote: {error}"
         answers = [json.loads(answer) for answer in self._writers.gather(json.dumps([files, problem]))]
         if problems := [problem for _, problem in answers if problem]:
-            raise ValueError(f"no checkpoint can be written to {folder.parent}: {'; '.join(problems)}")
+            raise ValueError(f"no checkpoint can be written to {self.folder}: {'; '.join(problems)}")
         return {name: FileEntry(**entry) for files, _ in answers for name, entry in files.items()}
 
-    def _verify(self, folder: Path) -> None:
+    def _verify(self, folder: Folder) -> None:
         """Verify a checkpoint, each rank a part of its bytes; raise the same `IntegrityError` on every rank."""
         problems: dict[str, str] = {}
         try:
@@ -205,34 +196,33 @@ class Checkpoints:
     def _prune(self, progress: Progress) -> None:
         """Delete all but the newest, the best and the last `keep` planned ones; any later one is damaged."""
         newest = self.at(progress.step)
-        planned = [folder for folder in self.planned() if folder <= newest]
+        planned = [folder for folder in self.planned() if folder.name <= newest.name]
         keep = {newest, self.at(progress.best_step or 0), *planned[-self.keep :]}
         for folder in self.all():
             if folder not in keep:
-                shutil.rmtree(folder)
-        for folder in stale_temporaries(self.folder):
-            shutil.rmtree(folder, ignore_errors=True)
+                self._store.remove(folder)
+        self._store.remove_incomplete(newest)
 
     @contextmanager
-    def _new(self, target: Path) -> Generator[Path]:
+    def _new(self, name: str) -> Generator[str]:
         """Create the new folder on the main rank and announce it to the others."""
         ranks = self._writers
         if not ranks.is_main:
-            yield Path(ranks.broadcast(""))
+            yield ranks.broadcast("")
             ranks.barrier()
             return
-        with new_folder(target, overwrite=True) as folder:  # an existing one is damaged and was skipped
-            ranks.broadcast(str(folder))
+        with self._store.new(name) as folder:
+            ranks.broadcast(folder)
             yield folder
             ranks.barrier()
 
 
-def read_progress(folder: Path) -> Progress:
+def read_progress(folder: Folder) -> Progress:
     """Read the progress of a run from a checkpoint."""
     try:
-        return Progress(**read_json(folder, STATE))
+        return Progress(**read_json(contents(folder), STATE))
     except TypeError as error:
-        raise ValueError(f"{folder / STATE} is not the state of a run of this version: {error}") from None
+        raise ValueError(f"{folder}/{STATE} is not the state of a run of this version: {error}") from None
 
 
 def _divide(manifest: Manifest, count: int) -> list[list[str]]:
@@ -246,9 +236,9 @@ def _divide(manifest: Manifest, count: int) -> list[list[str]]:
     return parts
 
 
-def _between(folder: Path) -> bool:
+def _between(folder: Folder) -> bool:
     try:
-        return bool(read_json(folder, STATE).get("between"))
+        return bool(read_json(contents(folder), STATE).get("between"))
     except (OSError, ValueError):  # damaged: reported when it is used
         return False
 
@@ -265,15 +255,15 @@ def tensors_of(model: nn.Module, optimizer: torch.optim.Optimizer | None = None)
     return tensors
 
 
-def read_tensors(folder: Path, into: dict[str, Tensor], distributed: Distributed | None = None) -> None:
+def read_tensors(folder: Folder, into: dict[str, Tensor], distributed: Distributed | None = None) -> None:
     """Read tensors in place. Each rank reads its own parts, whatever number of ranks wrote them."""
     with _unwrap_errors(f"{folder} cannot be read"):
         alone = distributed is None or distributed.size == 1
-        load(cast(dict[str, Any], into), storage_reader=CheckpointReader(folder), no_dist=alone)
+        load(cast(dict[str, Any], into), storage_reader=checkpoint_reader(folder), no_dist=alone)
 
 
 @torch.no_grad()
-def average_checkpoints(model: nn.Module, checkpoints: Sequence[Path]) -> None:
+def average_checkpoints(model: nn.Module, checkpoints: Sequence[Folder]) -> None:
     """Fill a model with the mean of its weights in these checkpoints, summed in float64."""
     sums: dict[str, Tensor] = {}
     for folder in checkpoints:

@@ -12,10 +12,11 @@ from pydantic import TypeAdapter
 from torch import Tensor, nn
 
 from clearhead.data.datasets import locate
+from clearhead.files.s3_path import is_s3
 from clearhead.hub.folder import LoadedModel, carried_files, extend, open_folder, read_model_config
 from clearhead.hub.lora import LoraConfig, attach
 from clearhead.hub.model_folder import ModelFolder
-from clearhead.hub.resolve import PACKAGE, package_model
+from clearhead.hub.resolve import PACKAGE, resolve_model
 from clearhead.models import ModelConfig, build
 from clearhead.models.attention_methods import with_attention
 from clearhead.models.model import Model
@@ -214,8 +215,8 @@ def _freeze(model: Model, setting: Any) -> None:
 
 
 def base_model_folder(name: str, base: Path) -> Path:
-    """Return the folder that `model.base_model` names: a path, or `package:NAME` for a model in a Python package."""
-    return package_model(name) if name.startswith(PACKAGE) else locate(name, base)
+    """Return the folder that `model.base_model` names: a path, `package:NAME`, or a copy of one in an object store."""
+    return resolve_model(name) if is_s3(name) or name.startswith(PACKAGE) else locate(name, base)
 
 
 def _check_saved(loaded: LoadedModel) -> None:

@@ -4,11 +4,11 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import torch
 
 from clearhead.distributed.torch_private import LaunchResult, WorkerFailure, elastic_run
+from clearhead.files.manifest import Folder
 from clearhead.train.checkpoint import Checkpoints
 
 ATTEMPTS = 3  # that may fail in a row without a new checkpoint
@@ -23,7 +23,7 @@ def local_processes(command: Sequence[str], processes: int) -> Callable[[], Laun
     return lambda: elastic_run(command, sys.executable, processes, SHUTDOWN_TIMEOUT_S)
 
 
-def launch(attempt: Callable[[], LaunchResult], folder: Path, log: Callable[[str], object]) -> int:
+def launch(attempt: Callable[[], LaunchResult], folder: Folder, log: Callable[[str], object]) -> int:
     """Run the processes that train in `folder` to the end, and return the exit code.
 
     After a failure another attempt starts from the newest checkpoint. The number of failures is not limited as long
@@ -47,7 +47,7 @@ def launch(attempt: Callable[[], LaunchResult], folder: Path, log: Callable[[str
         log(f"{message}; resuming from {newest or 'the beginning'}")
 
 
-def _newest(folder: Path) -> str:
+def _newest(folder: Folder) -> str:
     checkpoints = Checkpoints(folder / "checkpoints", 1).all()
     return checkpoints[-1].name if checkpoints else ""
 

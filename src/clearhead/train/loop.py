@@ -18,6 +18,7 @@ from clearhead.data import Columns, DistinctBatches, FixedSizeBatches, TokenBudg
 from clearhead.data.shards import block_size_of
 from clearhead.distributed import Distributed
 from clearhead.distributed.whole_batch import whole_batch_backward
+from clearhead.files.manifest import Folder
 from clearhead.models.precision import autocast
 from clearhead.tasks.task import Batch, Trainable, WholeBatchLoss
 from clearhead.train.checkpoint import Checkpoints, Progress
@@ -51,6 +52,8 @@ class TrainingJob:
     evaluate: Evaluate | None = None
     trackers: Sequence[Tracker] = ()
     shown: bool = True  # progress on the terminal
+    saved: Folder | None = None  # of the checkpoints; None: in `folder`
+    publish: Callable[[], object] = lambda: None  # called before a checkpoint is complete: stores the logs elsewhere
 
 
 def make_batches(
@@ -89,7 +92,7 @@ def fit(job: TrainingJob, distributed: Distributed | None = None) -> Progress:
     distributed, settings = distributed or Distributed(), job.settings
     batches = make_batches(job.task, job.columns, settings, job.seed)
     optimizer = make_optimizer(job.model, settings.optimizer)
-    checkpoints = Checkpoints(job.folder / "checkpoints", settings.keep, distributed)
+    checkpoints = Checkpoints(job.saved or job.folder / "checkpoints", settings.keep, distributed, job.publish)
     saved = progress = _begin(checkpoints, job.model, optimizer)
     first = progress.step
     shown, stopping = job.shown and distributed.is_main, False
@@ -219,7 +222,6 @@ def step(
 
 
 def _begin(checkpoints: Checkpoints, model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
-    checkpoints.folder.mkdir(parents=True, exist_ok=True)
     newest = checkpoints.newest()  # verified
     return Progress() if newest is None else checkpoints.read(newest, model, optimizer)
 

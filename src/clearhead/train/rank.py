@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.distributed import PeerLost, init_distributed
-from clearhead.distributed.ranks import own_device
+from clearhead.distributed.ranks import is_first_here, own_device
+from clearhead.files.manifest import Folder
+from clearhead.files.s3_path import is_s3
 from clearhead.train.checkpoint import Progress
 from clearhead.train.loop import NotFinite
 from clearhead.train.recipe import Recipe
@@ -37,7 +39,7 @@ class RankConfig:
 
     recipe: Recipe
     base: Path  # of the paths in the recipe
-    folder: Path
+    folder: Folder
     trackers: tuple[str, ...] = ()
     device: str = "auto"
 
@@ -50,6 +52,9 @@ def train_rank(config: RankConfig, print_error: Print) -> Progress:
         with init_distributed() as distributed:
             if is_main:  # writes the data that the other processes then read
                 prepare(config.recipe, config.base, config.folder, print_error)
+            distributed.barrier()
+            if is_first_here() and is_s3(config.folder):  # other machines have local folders of their own
+                prepare(config.recipe, config.base, config.folder)
             distributed.barrier()
             run = prepare(config.recipe, config.base, config.folder)
             return train(run, distributed, trackers, device=own_device(config.device))

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from clearhead.data.prepare.ray_cluster import connect_ray
@@ -30,7 +31,10 @@ def ray_processes(config: RankConfig, processes: int) -> Callable[[], LaunchResu
     if importlib.util.find_spec("ray") is None:
         raise ValueError("--on ray needs ray: pip install 'clearhead[cluster]'")
     os.environ |= RAY_SETTINGS
-    config = replace(config, base=config.base.absolute(), folder=config.folder.absolute())
+    base, folder = config.base.absolute(), config.folder
+    folder = folder.absolute() if isinstance(folder, Path) else folder
+    config = replace(config, base=base, folder=folder)
+    storage = folder if isinstance(folder, Path) else base  # of what Ray itself writes
 
     def attempt() -> LaunchResult:
         connect_ray(show_output=True)
@@ -43,9 +47,7 @@ def ray_processes(config: RankConfig, processes: int) -> Callable[[], LaunchResu
             _train,
             train_loop_config={"config": config, "path": [os.getcwd(), *sys.path]},
             scaling_config=ScalingConfig(num_workers=processes, use_gpu=gpu),
-            run_config=RunConfig(
-                name="ray", storage_path=str(config.folder), failure_config=FailureConfig(max_failures=0)
-            ),
+            run_config=RunConfig(name="ray", storage_path=str(storage), failure_config=FailureConfig(max_failures=0)),
             torch_config=TorchConfig(timeout_s=COLLECTIVE_TIMEOUT_S),
         )
         with ThreadPoolExecutor(1) as thread:  # in the main thread, Ray ends the command at Ctrl-C with exit code 0

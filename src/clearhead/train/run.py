@@ -10,6 +10,7 @@ from typing import Any, cast
 import torch
 
 from clearhead.distributed import Distributed, arrange
+from clearhead.files.manifest import Folder
 from clearhead.hub.folder import carried_files
 from clearhead.hub.image_features import load_features
 from clearhead.hub.sentence import SentenceConfig, read_sentence
@@ -23,18 +24,25 @@ from clearhead.train.loop import epochs_to_steps, fit, make_batches
 from clearhead.train.recipe import EmbeddingConfig, Recipe, columns_of_part
 from clearhead.train.run_data import Log, load_columns, load_labels, load_tokenizer, read_part, training_parts
 from clearhead.train.run_folder import claim_folder
+from clearhead.train.run_mirror import PREPARED, mirror_of
 from clearhead.train.run_results import finish
 from clearhead.train.tracking import Tracker
 from clearhead.train.training_run import TrainingRun
 from clearhead.vision import AugmentConfig, ImageProcessor
 
 
-def prepare(recipe: Recipe, base: Path, folder: Path, log: Log = lambda message: None) -> TrainingRun:
+def prepare(recipe: Recipe, base: Path, out: Folder, log: Log = lambda message: None) -> TrainingRun:
     """Create or reopen the folder of a run: train the tokenizer and tokenize the data, each once.
 
-    Paths in the recipe are relative to `base`. What already exists is verified and reused.
+    Paths in the recipe are relative to `base`. What already exists is verified and reused. Where `out` is in an object
+    store, tokenized data are in a local folder, and everything else is also in the store.
     """
-    claim_folder(recipe, folder)
+    mirror = mirror_of(out)
+    folder = out if mirror is None else mirror.local
+    assert isinstance(folder, Path)
+    if mirror is not None:
+        mirror.pull()
+    claim_folder(recipe, folder, out)
     parts = cache(lambda: training_parts(recipe, base))
     base_model = Pretrained.from_recipe(recipe, base)
     tokenizer = load_tokenizer(recipe, base, folder, base_model, log)
@@ -50,7 +58,9 @@ def prepare(recipe: Recipe, base: Path, folder: Path, log: Log = lambda message:
     train, valid = load_columns(recipe, base, task, parts, folder, log)
     batches, _ = (make_batches(task, part, recipe.train) for part in (train, valid))  # refuses examples over the budget
     settings = epochs_to_steps(recipe.train, len(batches))
-    return TrainingRun(recipe, folder, task, untrained, settings, train, valid, base, parts, base_model)
+    if mirror is not None:
+        mirror.push(PREPARED)
+    return TrainingRun(recipe, folder, out, task, untrained, settings, train, valid, base, parts, base_model)
 
 
 def train(

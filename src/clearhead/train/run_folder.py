@@ -5,17 +5,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from clearhead.files import stale_temporaries
+from clearhead.files.manifest import Folder
 from clearhead.train.checkpoint import Checkpoints
 from clearhead.train.recipe import Recipe, read_recipe, write_recipe
 
 
-def claim_folder(recipe: Recipe, folder: Path) -> None:
+def claim_folder(recipe: Recipe, folder: Path, out: Folder) -> None:
     """Write the recipe into the folder; a folder that belongs to a different recipe is refused.
 
     Before the first checkpoint a recipe may still change; the tokenizer and data of the old one are then deleted.
+    `out` has the checkpoints: the same folder, or that of the run in an object store.
     """
     path = folder / "recipe.yaml"
-    has_weights = (folder / "model").exists() or Checkpoints(folder / "checkpoints", 1).all()
+    has_weights = (folder / "model").exists() or Checkpoints(out / "checkpoints", 1).all()
     if path.is_file() and not has_weights:
         old = read_recipe(path)
         if any(getattr(old, part) != getattr(recipe, part) for part in ("task", "data", "tokenizer")):
@@ -26,12 +28,12 @@ def claim_folder(recipe: Recipe, folder: Path) -> None:
         if (old := read_recipe(path)) == recipe:
             return
         if replace(old, train=recipe.train, parallel=recipe.parallel) != recipe:
-            raise ValueError(f"{folder} was created from a different recipe: choose a new --out or delete it")
+            raise ValueError(f"{out} was created from a different recipe: choose a new --out or delete it")
         if old.train != recipe.train and (
             replace(old.train, steps=recipe.train.steps, epochs=recipe.train.epochs) != recipe.train
         ):
             raise ValueError(
-                f"{folder} was created with different training settings: only train.steps and train.epochs may change. "
+                f"{out} was created with different training settings: only train.steps and train.epochs may change. "
                 "Choose a new --out or delete it"
             )
     elif folder.exists() and set(folder.iterdir()) > set(stale_temporaries(folder)):

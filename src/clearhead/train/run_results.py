@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,24 +18,24 @@ from clearhead.train.init_model import lora_of
 from clearhead.train.recipe import to_plain
 from clearhead.train.run_data import hub_dataset, read_part
 from clearhead.train.run_folder import remove_stale
+from clearhead.train.run_mirror import LOGS, mirror_of
 from clearhead.train.tracking import read_log
 from clearhead.train.training_run import TrainingRun
 
 BEAM_SIZE = 5  # for the test set, where the task generates text
 
 
-def finish(run: TrainingRun, progress: Progress) -> Path:
+def finish(run: TrainingRun, progress: Progress) -> None:
     """Write the final model: the average of the last checkpoints if train.average is above 1, else the best one."""
     settings = run.settings
-    checkpoints = Checkpoints(run.folder / "checkpoints", settings.keep)
+    checkpoints = Checkpoints(run.out / "checkpoints", settings.keep)
     last = checkpoints.planned()[-settings.average :]
     best = checkpoints.at(progress.best_step or progress.step)
     model = run.empty_model()
     average_checkpoints(model, last if settings.average > 1 else [best])
-    target = run.folder / "model"
     remove_stale(run.folder)
     if (lora := lora_of(run.recipe)) is not None:
-        save_adapter(run.trained(model), lora, run.folder / "adapter", base=str(run.recipe.model["base_model"]))
+        save_adapter(run.trained(model), lora, run.out / "adapter", base=str(run.recipe.model["base_model"]))
         merge(model)
     full = run.trained(model)
     loaded, answers = run.task.finalize(full, run.held_out())
@@ -44,11 +43,12 @@ def finish(run: TrainingRun, progress: Progress) -> Path:
     if "file" in run.recipe.data.train and hub_dataset(run.recipe.data.train, run.base) is None:
         origin["train_sha256"] = sha256(locate(str(run.recipe.data.train["file"]), run.base))
     loaded = replace(loaded, metadata=origin)
-    save_folder(loaded, target, overwrite=True)
+    save_folder(loaded, run.out / "model", overwrite=True)
     for name, companion in loaded.companions.items():
-        save_folder(replace(companion, metadata=origin), run.folder / name, overwrite=True)
+        save_folder(replace(companion, metadata=origin), run.out / name, overwrite=True)
     write_atomic(run.folder / "results.json", json.dumps(results(run, progress, loaded, full), indent=1) + "\n")
-    return target
+    if (mirror := mirror_of(run.out)) is not None:
+        mirror.push(["results.json", *LOGS])
 
 
 def results(run: TrainingRun, progress: Progress, loaded: LoadedModel, full: LoadedModel) -> dict[str, Any]:

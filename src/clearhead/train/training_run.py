@@ -12,6 +12,7 @@ from torch import nn
 from clearhead.data import Columns, Rows
 from clearhead.distributed import Distributed
 from clearhead.distributed.sharding import gather, initialize_shards, shard
+from clearhead.files.manifest import Folder
 from clearhead.hub.folder import LoadedModel
 from clearhead.models import ModelConfig, build
 from clearhead.models.model import Model
@@ -22,6 +23,7 @@ from clearhead.train.init_model import Pretrained, adapt, freeze_unused, initial
 from clearhead.train.loop import TrainingJob
 from clearhead.train.recipe import Recipe, TrainConfig
 from clearhead.train.run_data import Parts
+from clearhead.train.run_mirror import LOGS, mirror_of
 from clearhead.train.tracking import Tracker
 
 
@@ -30,7 +32,8 @@ class TrainingRun:
     """A recipe with its folder: tokenizer, tokenized data, and the model that training begins with."""
 
     recipe: Recipe
-    folder: Path
+    folder: Path  # on this machine
+    out: Folder  # of checkpoints, logs and the model: the same, or a folder in an object store
     task: Task
     skeleton: LoadedModel  # what the folder of the trained model will hold, without weights
     settings: TrainConfig  # from the recipe, with epochs converted to steps
@@ -81,8 +84,14 @@ class TrainingRun:
             metrics = evaluate(model, self.task, self.valid, settings, distributed)
             return metrics if settings.metric in metrics else metrics | self._scores(model, distributed)
 
-        seed, folder = self.recipe.seed, self.folder
-        return TrainingJob(self.task, model, self.train, settings, seed, folder, measure, trackers, shown)
+        def publish() -> None:
+            if (mirror := mirror_of(self.out)) is not None:
+                mirror.push(LOGS)
+
+        seed, folder, out = self.recipe.seed, self.folder, self.out
+        return TrainingJob(
+            self.task, model, self.train, settings, seed, folder, measure, trackers, shown, out / "checkpoints", publish
+        )
 
     def _scores(self, model: nn.Module, distributed: Distributed) -> dict[str, float]:
         """Return the metrics that need the answers of the model; the main rank alone gathers it, and computes them."""

@@ -121,7 +121,8 @@ def _train(values: dict[str, Any], base: str, threads: int, folder: str) -> None
 def _kill(process: BaseProcess, folder: Path, recipe: Recipe, rng: random.Random) -> InjectedKill | None:
     """Kill a process at a random moment; return None if it finished before."""
     moment = rng.choice(MOMENTS)
-    checkpoints = Checkpoints(folder / "checkpoints", recipe.train.keep)
+    saved = folder / "checkpoints"
+    checkpoints = Checkpoints(saved, recipe.train.keep)
     before = _step(folder)
     target = before + rng.randint(1, max(1, recipe.train.save_every))
     end = time.monotonic() + STALL_TIMEOUT_S
@@ -131,7 +132,7 @@ def _kill(process: BaseProcess, folder: Path, recipe: Recipe, rng: random.Random
         if moment == "training" and _step(folder) >= target:
             time.sleep(rng.uniform(0.0, 0.05))
             break
-        if moment == "saving" and checkpoints.folder.is_dir() and stale_temporaries(checkpoints.folder):
+        if moment == "saving" and saved.is_dir() and stale_temporaries(saved):
             time.sleep(rng.uniform(0.0, 0.01))
             break
         time.sleep(0.001)
