@@ -15,11 +15,13 @@ from torch import Tensor
 from clearhead.attention import ablate_heads as without_heads
 from clearhead.decode import (
     Caption,
+    EngineName,
     Generation,
     SamplingParams,
     StreamChunk,
     TextGenerator,
     Translation,
+    TranslationEngine,
     chat,
     generate,
     sampling_params,
@@ -29,6 +31,7 @@ from clearhead.decode import (
 from clearhead.efficient import AttentionMethod
 from clearhead.files.manifest import Folder
 from clearhead.hub.folder import LoadedModel, extend, open_folder, save_folder
+from clearhead.hub.model_folder import ModelFolder
 from clearhead.hub.push import push_folder
 from clearhead.hub.sentence import SentenceConfig, read_sentence
 from clearhead.models.attention_methods import StackName, with_attention
@@ -55,8 +58,10 @@ class Pipeline:
     `model` is the PyTorch module, `tokenizer` its tokenizer, and `loaded` holds everything read from the folder.
     """
 
-    def __init__(self, loaded: LoadedModel) -> None:
+    def __init__(self, loaded: LoadedModel, *, folder: Path | None = None, fastest: bool = False) -> None:
+        """`folder` is where it was read from; `fastest` says that its dtype was left to the machine ("auto")."""
         self.loaded = loaded
+        self._folder, self._fastest = folder, fastest
         self.model = loaded.model
         self.sentence: SentenceConfig = read_sentence(loaded.extra_files)
 
@@ -127,33 +132,41 @@ class Pipeline:
         """The text generator; raises ValueError where the model does not generate text."""
         return TextGenerator.from_model(self.loaded)
 
+    @cached_property
+    def translation_engine(self) -> TranslationEngine:
+        """The choice between clearhead's own decoder and CTranslate2."""
+        return TranslationEngine(self.generator, self._folder, fastest=self._fastest)
+
     @overload
     def translate(  # type: ignore[overload-overlap]
         self, texts: str, *, beam: int | None = None, length_penalty: float | None = None, nbest: int = 1,
-        max_len: int | None = None, align: bool = False,
+        max_len: int | None = None, align: bool = False, engine: EngineName = "auto",
     ) -> Translation: ...  # fmt: skip
 
     @overload
     def translate(
         self, texts: Iterable[str], *, beam: int | None = None, length_penalty: float | None = None, nbest: int = 1,
-        max_len: int | None = None, align: bool = False,
+        max_len: int | None = None, align: bool = False, engine: EngineName = "auto",
     ) -> list[Translation]: ...  # fmt: skip
 
     def translate(
         self, texts: str | Iterable[str], *, beam: int | None = None, length_penalty: float | None = None,
-        nbest: int = 1, max_len: int | None = None, align: bool = False,
+        nbest: int = 1, max_len: int | None = None, align: bool = False, engine: EngineName = "auto",
     ) -> Translation | list[Translation]:  # fmt: skip
         """Return translations in the order of the texts; for a single string, its translation.
 
         `beam` and `length_penalty` are the folder's unless given (else a beam of 5); a beam of 1 is greedy. `nbest`
-        keeps more hypotheses, `max_len` limits the generated tokens, `align` adds the token alignment.
+        keeps more hypotheses, `max_len` limits the generated tokens, `align` adds the token alignment. `engine` is
+        "clearhead", "ctranslate2" or "auto": CTranslate2 for a model loaded with dtype "auto", where it is faster.
         Inside `look`, the attention of the finished translations is captured, not the search.
         """
         batch = [texts] if isinstance(texts, str) else list(texts)
         config = self.generator.beam(beam, length_penalty=length_penalty, nbest=nbest, default=5)
+        search = self.translation_engine.select(engine, config, len(batch)).search
         results: dict[int, Translation] = {}
         truncated: list[Truncation] = []
-        for done, shortened in translate(self.generator, batch, config, max_new_tokens=max_len, align=align):
+        options: dict[str, Any] = {"max_new_tokens": max_len, "align": align, "search": search}
+        for done, shortened in translate(self.generator, batch, config, **options):
             results.update(done)
             truncated += shortened
         if truncated:
@@ -178,16 +191,9 @@ class Pipeline:
     ) -> list[Generation]: ...  # fmt: skip
 
     def generate(
-        self,
-        prompts: str | Iterable[str],
-        *,
-        max_new_tokens: int | None = None,
-        temperature: float | None = None,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        seed: int | Sequence[int] | None = None,
-        beam: int = 1,
-    ) -> Generation | list[Generation]:
+        self, prompts: str | Iterable[str], *, max_new_tokens: int | None = None, temperature: float | None = None,
+        top_k: int | None = None, top_p: float | None = None, seed: int | Sequence[int] | None = None, beam: int = 1,
+    ) -> Generation | list[Generation]:  # fmt: skip
         """Return the text generated after each prompt; for a single string, after that.
 
         Decoding is greedy unless a temperature, `top_k` or `top_p` is given. A request with the same seed gives the
@@ -204,28 +210,18 @@ class Pipeline:
         return results[0] if isinstance(prompts, str) else results
 
     def stream(
-        self,
-        prompts: str | Iterable[str],
-        *,
-        max_new_tokens: int | None = None,
-        temperature: float | None = None,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        seed: int | Sequence[int] | None = None,
-    ) -> Iterator[StreamChunk]:
+        self, prompts: str | Iterable[str], *, max_new_tokens: int | None = None, temperature: float | None = None,
+        top_k: int | None = None, top_p: float | None = None, seed: int | Sequence[int] | None = None,
+    ) -> Iterator[StreamChunk]:  # fmt: skip
         """Yield the generated text token by token: `for chunk in model.stream("Once"): print(chunk.text, end="")`."""
         batch = [prompts] if isinstance(prompts, str) else list(prompts)
         sampling = self._sampling(len(batch), temperature, top_k, top_p, seed)
         return stream(self.generator, batch, sampling, max_new_tokens=max_new_tokens)
 
     def _sampling(
-        self,
-        count: int,
-        temperature: float | None,
-        top_k: int | None,
-        top_p: float | None,
+        self, count: int, temperature: float | None, top_k: int | None, top_p: float | None,
         seed: int | Sequence[int] | None,
-    ) -> list[SamplingParams]:
+    ) -> list[SamplingParams]:  # fmt: skip
         return sampling_params(self.generator, count, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
 
     def chat(
@@ -396,4 +392,6 @@ def load(
     """
     target = choose_device(device)
     precision = choose_dtype(dtype, target)
-    return Pipeline(open_folder(source, head=head, labels=labels, dtype=precision, device=target, revision=revision))
+    folder = ModelFolder.open(source, revision)
+    loaded = open_folder(folder, head=head, labels=labels, dtype=precision, device=target)
+    return Pipeline(loaded, folder=folder.path, fastest=dtype == "auto")

@@ -156,3 +156,18 @@ def test_what_is_refused_before_anything_is_read(folders, tmp_path):  # noqa: F8
 def test_help_shows_an_example(name):
     done = run(name, "--help")
     assert done.returncode == 0 and f"Example: clearhead {name}" in " ".join(done.stdout.split())
+
+
+def test_the_engine_is_chosen_and_named(folders, tmp_path):  # noqa: F811
+    pytest.importorskip("ctranslate2")
+    plain = ("translate", folders["marian"], "--dtype", "float32", "--beam", 1)
+    ours = run(*plain, text="\n".join(TEXTS))
+    theirs = run(*plain, "--engine", "ctranslate2", text="\n".join(TEXTS))
+    assert theirs.returncode == 0, theirs.stderr
+    assert theirs.stdout == ours.stdout
+    assert "engine: clearhead float32" in ours.stderr and "engine: ctranslate2 float32" in theirs.stderr
+    fast = run("translate", folders["marian"], "--beam", 1, text="\n".join(TEXTS))
+    assert fast.returncode == 0 and "engine: ctranslate2 int8" in fast.stderr, fast.stderr
+    assert len(list((Path(folders["marian"]) / ".ctranslate2").glob("int8-*"))) == 1
+    assert "is not one of" in refused("translate", folders["marian"], "--engine", "marian")
+    assert "does not translate texts" in refused("translate", folders["gpt2"], "--engine", "ctranslate2")

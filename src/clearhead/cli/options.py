@@ -4,7 +4,7 @@ The choices repeat names of modules that import torch: `clearhead COMMAND --help
 """
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -35,6 +35,10 @@ SetOption = Annotated[
 ]
 DtypeOption = Annotated[str, typer.Option(help="float32, bfloat16 or auto (bfloat16 if this machine computes in it).")]
 DeviceOption = Annotated[str, typer.Option(help="PyTorch device: cpu, cuda, cuda:1, mps or auto (GPU if available).")]
+EngineOption = Annotated[
+    Literal["auto", "clearhead", "ctranslate2"],
+    typer.Option(help="What translates. auto: CTranslate2 in int8 if it is installed and --dtype is auto."),
+]
 TranslatorOption = Annotated[
     str | None,
     typer.Option(help="Model that translates what is asked into the language of the documents.", show_default=False),

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from clearhead.cli.command import report_errors
-from clearhead.cli.options import DeviceOption, DtypeOption, TranslatorOption, is_index_address
+from clearhead.cli.options import DeviceOption, DtypeOption, EngineOption, TranslatorOption, is_index_address
 
 KEYS_VARIABLE = "CLEARHEAD_KEYS"
 
@@ -50,6 +50,7 @@ def serve(
     translator: TranslatorOption = None,
     dtype: DtypeOption = "auto",
     device: DeviceOption = "auto",
+    engine: EngineOption = "auto",
     on: Annotated[str, typer.Option(help="local: one process. ray: replicas on Ray Serve.")] = "local",
     replicas: Annotated[str, typer.Option(help="Ray: number of replicas, or a range to scale in, e.g. 1-4.")] = "1",
     cores_per_replica: Annotated[
@@ -124,6 +125,7 @@ def serve(
             sources=sources,
             dtype=dtype,
             device=device,
+            engine=engine,
             limits=limits,
             security=security,
             health_timeout_s=health_timeout,
@@ -142,7 +144,7 @@ def serve(
                 _print_address(service.address, service.models, as_json=as_json, proxy=service.proxy)
             wait()
         return
-    registry = ModelRegistry(sources, dtype=dtype, device=device)
+    registry = ModelRegistry(sources, dtype=dtype, device=device, engine=engine)
     server = Server(make_app(registry, limits=limits, security=security), host, port)
     served = [{"name": model.name, "tasks": list(model.tasks)} for model in registry.all()]
     _print_address(server.address, served, as_json=as_json)

@@ -17,7 +17,7 @@ from clearhead.cli.command import (
     open_output,
     report_errors,
 )
-from clearhead.cli.options import DeviceOption, DtypeOption, ModelArgument
+from clearhead.cli.options import DeviceOption, DtypeOption, EngineOption, ModelArgument
 from clearhead.files.atomic import partial_path
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def translate(
     align: Annotated[bool, typer.Option(help="Add the token alignment, as source-target pairs.")] = False,
     dtype: DtypeOption = "auto",
     device: DeviceOption = "auto",
+    engine: EngineOption = "auto",
 ) -> None:
     """Translate text, one line at a time.
 
@@ -61,6 +62,7 @@ def translate(
     pipeline = load(model, dtype=dtype, device=device)
     generator = pipeline.generator
     beam_config = generator.beam(beam, length_penalty=length_penalty, nbest=nbest, default=5)
+    selected = pipeline.translation_engine.select(engine, beam_config, 1)  # writes an export before the clock starts
     batches = LineBatches(None if str(file) == "-" else file, WINDOW)
     done = tokens = truncated = 0
     begin = time.perf_counter()
@@ -74,8 +76,9 @@ def translate(
             bytes_done = 0
             for batch in batches:
                 translations: dict[int, Translation] = {}
-                translating = translate_batches(generator, batch, beam_config, max_new_tokens=max_len, align=align)
-                for part, cut in translating:
+                selected = pipeline.translation_engine.select(engine, beam_config, len(batch))
+                options: dict[str, Any] = {"max_new_tokens": max_len, "align": align, "search": selected.search}
+                for part, cut in translate_batches(generator, batch, beam_config, **options):
                     translations.update(part)
                     tokens += sum(len(t.ids) for _, t in part)
                     truncated += len(cut)
@@ -93,7 +96,8 @@ def translate(
             console.print(f"[yellow]stopped[/yellow]: {done:,} texts{place}")
             raise typer.Exit(130) from None
     seconds = time.perf_counter() - begin
-    console.print(f"{done:,} texts in {seconds:.1f} s: {done / seconds:,.1f} texts/s, {tokens / seconds:,.0f} tokens/s")
+    rates = f"{done / seconds:,.1f} texts/s, {tokens / seconds:,.0f} tokens/s"
+    console.print(f"{done:,} texts in {seconds:.1f} s: {rates}; engine: {selected.name}")
     if truncated:
         limit = generator.max_source_len
         console.print(f"{truncated:,} texts were truncated to the model's limit of {limit} tokens")

@@ -148,7 +148,8 @@ class TextGenerator:
         ):
             for number, token, score in zip(step.sequences.tolist(), step.tokens.tolist(), step.scores.tolist()):
                 written[number].append(token)
-                sums[number] += score
+                is_forced = constraints.forced_eos_token_ids and len(written[number]) == max_new_tokens
+                sums[number] += 0.0 if is_forced else score  # as in a beam
         for number, tokens in enumerate(written):
             score = sums[number] / float(len(tokens)) ** beam.length_penalty
             results[number] = [BeamHypothesis(tuple(tokens), score, constraints.ended(tokens, max_new_tokens))]

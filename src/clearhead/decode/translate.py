@@ -9,6 +9,7 @@ from clearhead.attention.capture.look import look, no_capture
 from clearhead.decode.beam import BeamConfig, BeamHypothesis
 from clearhead.decode.generator import BATCH_TOKENS, WINDOW, TextGenerator, batches
 from clearhead.decode.results import Hypothesis, Translation
+from clearhead.decode.translation_engine import Search
 from clearhead.text import Truncation
 
 FALLBACK = 256  # maximum new tokens by default
@@ -22,12 +23,14 @@ def translate(
     max_new_tokens: int | None = None,
     align: bool = False,
     batch_tokens: int = BATCH_TOKENS,
+    search: Search | None = None,
 ) -> Iterator[tuple[list[tuple[int, Translation]], list[Truncation]]]:
     """Yield batches of translations with the index of their text, as they finish, and the truncated texts.
 
     The translation of a blank text is empty. The search is not captured by `look`; after it, one pass over sources and
-    translations is, in the order of `texts`.
+    translations is, in the order of `texts`. `search` is that of an engine; the default is the generator's.
     """
+    search = generator.search if search is None else search
     if not generator.translates:
         raise ValueError("this model has no encoder and does not translate: use `generate`")
     max_new_tokens = generator.token_budget(1, max_new_tokens, FALLBACK)
@@ -44,7 +47,7 @@ def translate(
             numbers = [filled[i] for i in batch]
             sources = [rows[i] for i in numbers]
             with torch.inference_mode(), no_capture():
-                results = generator.search(sources, beam, max_new_tokens)
+                results = search(sources, beam, max_new_tokens)
                 maps = _alignments(generator, sources, results) if align else [None] * len(sources)
             done = [
                 (begin + i, _translation(generator, source, hypotheses, alignment))
@@ -66,10 +69,11 @@ def translate_in_order(
     *,
     max_new_tokens: int | None = None,
     align: bool = False,
+    search: Search | None = None,
 ) -> Iterator[Translation]:
     """Translate all texts, and iterate over the translations in the order of the texts."""
     results: dict[int, Translation] = {}
-    for done, _ in translate(generator, texts, beam, max_new_tokens=max_new_tokens, align=align):
+    for done, _ in translate(generator, texts, beam, max_new_tokens=max_new_tokens, align=align, search=search):
         results.update(done)
     return (results[i] for i in range(len(texts)))
 

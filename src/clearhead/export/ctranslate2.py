@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from clearhead.attention import MultiHead
+from clearhead.attention import MultiHead, ScaledDot
 from clearhead.files import new_folder
 from clearhead.hub.generation_config import GenerationConstraints
 from clearhead.layers import Block, Embedding, FeedForward, LearnedPositions, SinusoidalPositions
@@ -36,12 +36,21 @@ def export(
     """Writes `folder` atomically; ValueError names what CTranslate2 does not support."""
     if quantization is not None and quantization not in QUANTIZATIONS:
         raise ValueError(f"there is no quantization {quantization!r}: choose {', '.join(QUANTIZATIONS)}")
+    spec = build_spec(model, tokenizer, constraints)
+    spec.optimize(quantization=quantization)
+    with new_folder(folder, overwrite=overwrite) as target:
+        spec.save(str(target))
+        tokenizer.save(target)
+
+
+def build_spec(model: Model, tokenizer: Tokenizer, constraints: GenerationConstraints) -> Any:
+    """Returns CTranslate2's specification of a model, with its weights; ValueError names what is not supported."""
     try:
         from ctranslate2 import specs
     except ImportError:
         raise ValueError("export needs CTranslate2: pip install 'clearhead[ctranslate2]'") from None
     spec = _SpecWriter(specs).model(model, constraints)
-    tokens = _vocabulary(tokenizer, _head(model).output.out_features)
+    tokens = token_names(model, tokenizer)
     if model.encoder is not None:
         spec.register_source_vocabulary(tokens)
         spec.register_target_vocabulary(tokens)
@@ -55,16 +64,18 @@ def export(
     spec.config.bos_token = tokens[constraints.eos_token_ids[0] if tokenizer.bos_id is None else tokenizer.bos_id]
     spec.config.unk_token = tokens[constraints.eos_token_ids[0] if tokenizer.unk_id is None else tokenizer.unk_id]
     spec.validate()
-    spec.optimize(quantization=quantization)
-    with new_folder(folder, overwrite=overwrite) as target:
-        spec.save(str(target))
-        tokenizer.save(target)
+    return spec
 
 
-def _vocabulary(tokenizer: Tokenizer, size: int) -> list[str]:
-    """Returns the token of every id; ids without a token get unused names."""
+def token_names(model: Model, tokenizer: Tokenizer) -> list[str]:
+    """Returns the name of every id: its token; ids without a token get unused names."""
+    size = _head(model).output.out_features
     named = tokenizer.tokens(range(min(size, tokenizer.vocab_size)))
-    return [name or f"<unused{i}>" for i, name in enumerate([*named, *[""] * (size - len(named))])]
+    names = [name or f"<unused{i}>" for i, name in enumerate([*named, *[""] * (size - len(named))])]
+    if len(set(names)) < size:
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise ValueError(f"the tokenizer has the token {twice!r} twice, but CTranslate2 knows tokens by their name")
+    return names
 
 
 def _head(model: Model) -> LMHead:
@@ -97,7 +108,7 @@ class _SpecWriter:
             spec = self._specs.TransformerSpec.from_config(layers, _heads(decoder), **self._options(decoder))
             self._stack(spec.encoder, encoder)
         self._stack(spec.decoder, decoder)
-        self._linear(spec.decoder.projection, head.output.weight * head.scale, head.output.bias)
+        self._linear(spec.decoder.projection, _weight(head.output) * head.scale, head.output.bias)
         self._forbid(spec.decoder.projection, constraints)
         eps = {module.eps for module in decoder.modules() if isinstance(module, nn.LayerNorm)}
         spec.config.layer_norm_epsilon = eps.pop() if len(eps) == 1 else None
@@ -121,6 +132,10 @@ class _SpecWriter:
             "silu": activations.SWISH,
         }
         assert isinstance(first.feedforward, FeedForward) and isinstance(embedding, Embedding)
+        if first.feedforward.activation not in names:
+            raise ValueError(
+                f"CTranslate2 export supports the activations {', '.join(names)}, not {first.feedforward.activation}"
+            )
         options = {"pre_norm": first.norm_first, "activation": names[first.feedforward.activation]}
         return {**options, "layernorm_embedding": True} if embedding.norm is not None else options
 
@@ -147,17 +162,21 @@ class _SpecWriter:
             if block.cross is not None and block.cross_norm is not None:
                 self._attention(layer.attention, block.cross, block.cross_norm)
             self._norm(layer.ffn.layer_norm, block.feedforward_norm)
-            self._linear(layer.ffn.linear_0, block.feedforward.up.weight, block.feedforward.up.bias)
-            self._linear(layer.ffn.linear_1, block.feedforward.down.weight, block.feedforward.down.bias)
+            self._linear(layer.ffn.linear_0, _weight(block.feedforward.up), block.feedforward.up.bias)
+            self._linear(layer.ffn.linear_1, _weight(block.feedforward.down), block.feedforward.down.bias)
 
     def _attention(self, spec: Any, attention: MultiHead, norm: nn.Module) -> None:
+        core = attention.core
+        if type(core.score) is not ScaledDot or core.method is not None or attention.query_norm is not None:
+            kind = type(core.score).__name__ if core.method is None else core.method.kind
+            raise ValueError(f"CTranslate2 computes exact scaled dot-product attention, but a layer has {kind}")
         self._norm(spec.layer_norm, norm)
         inputs = [attention.query, attention.key, attention.value]
         groups = [inputs] if len(spec.linear) == 2 else [inputs[:1], inputs[1:]]
         for linear, layers in zip(spec.linear, groups, strict=False):
             biases = [bias for layer in layers if (bias := _bias(layer)) is not None]
-            self._linear(linear, torch.cat([layer.weight for layer in layers]), torch.cat(biases) if biases else None)
-        self._linear(spec.linear[-1], attention.output.weight, attention.output.bias)
+            self._linear(linear, torch.cat([_weight(layer) for layer in layers]), torch.cat(biases) if biases else None)
+        self._linear(spec.linear[-1], _weight(attention.output), attention.output.bias)
 
     def _norm(self, spec: Any, norm: nn.Module) -> None:
         if not isinstance(norm, nn.LayerNorm):
@@ -195,6 +214,12 @@ def _heads(stack: TransformerStack) -> int:
 
 def _bias(layer: nn.Linear | nn.LayerNorm) -> Tensor | None:
     return layer.bias
+
+
+def _weight(layer: nn.Linear) -> Tensor:
+    if type(layer) is not nn.Linear:
+        raise ValueError(f"CTranslate2 export needs plain linear layers, but this model has a {type(layer).__name__}")
+    return layer.weight
 
 
 def _to_numpy(tensor: Tensor) -> np.ndarray:

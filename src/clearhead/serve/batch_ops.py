@@ -45,7 +45,9 @@ def _answer_questions(model: ServedModel, inputs: Sequence[tuple[str, str]], nbe
 def _translate(
     model: ServedModel, texts: Sequence[str], beam: BeamConfig, max_new_tokens: int | None, align: bool
 ) -> Iterator[Translation]:
-    return translate_in_order(model.pipeline.generator, texts, beam, max_new_tokens=max_new_tokens, align=align)
+    search = model.pipeline.translation_engine.select(model.engine, beam, len(texts)).search
+    options: dict[str, Any] = {"max_new_tokens": max_new_tokens, "align": align, "search": search}
+    return translate_in_order(model.pipeline.generator, texts, beam, **options)
 
 
 def _caption(

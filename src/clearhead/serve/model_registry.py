@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from clearhead.cards.model_card import read_card
+from clearhead.decode import EngineName
 from clearhead.hub.resolve import PACKAGE, resolve_model
 from clearhead.models.heads import LMHead
 from clearhead.pipeline import Pipeline, load
@@ -27,13 +28,22 @@ class ServedModel:
     tasks: tuple[str, ...]
     card: str | None = None  # README.md of its folder
     created: int = field(default_factory=lambda: int(time.time()))
+    engine: EngineName = "auto"  # of translation
 
 
 class ModelRegistry:
     """Models by name. A request keeps the model that it started with when another replaces it."""
 
-    def __init__(self, sources: Mapping[str, str], *, dtype: str | None = "auto", device: str = "cpu") -> None:
+    def __init__(
+        self,
+        sources: Mapping[str, str],
+        *,
+        dtype: str | None = "auto",
+        device: str = "cpu",
+        engine: EngineName = "auto",
+    ) -> None:
         self._dtype, self._device = dtype, device
+        self._engine: EngineName = engine
         self._lock = threading.Lock()
         self._models = {name: self._load(name, source) for name, source in sources.items()}
 
@@ -88,7 +98,10 @@ class ModelRegistry:
     def _load(self, name: str, source: str) -> ServedModel:
         pipeline = load(source, dtype=self._dtype, device=self._device)
         pipeline.model.eval()
-        return ServedModel(name, source, pipeline, supported_tasks(pipeline), read_card(resolve_model(source)))
+        tasks = supported_tasks(pipeline)
+        if "translate" in tasks:  # an export is written now, and not while a request waits
+            pipeline.translation_engine.select(self._engine, pipeline.generator.beam(default=5), 1)
+        return ServedModel(name, source, pipeline, tasks, read_card(resolve_model(source)), engine=self._engine)
 
 
 def supported_tasks(pipeline: Pipeline) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
+from clearhead.decode import EngineName
 from clearhead.serve.app import make_app
 from clearhead.serve.engine import Engine, EngineLimits
 from clearhead.serve.middleware import SecurityConfig, SecurityMiddleware
@@ -24,6 +25,7 @@ class ReplicaConfig:
     sources: Mapping[str, str]  # name: folder, as every machine sees it
     dtype: str = "auto"
     device: str = "cpu"
+    engine: EngineName = "auto"  # of translation
     limits: EngineLimits = field(default_factory=EngineLimits)
     security: SecurityConfig = field(default_factory=SecurityConfig)
     threads: int = 1  # of PyTorch
@@ -44,7 +46,7 @@ class Replica:
         if config.local:
             bind_replicas_to_loopback()
         self._config = config
-        self._registry = ModelRegistry(config.sources, dtype=config.dtype, device=config.device)
+        self._registry = ModelRegistry(config.sources, dtype=config.dtype, device=config.device, engine=config.engine)
         self._engine = Engine(config.limits)
         self._probe: Future[None] | None = None
         self._probe_start = 0.0
