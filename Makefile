@@ -4,7 +4,7 @@ BIN ?= .venv/bin
 # three on two cores: tests of servers, kills and clients wait as much as they compute
 WORKERS ?= 3
 
-.PHONY: packages setup checks test slow bench docs web dist smoke
+.PHONY: packages setup checks test slow bench reference docs web dist smoke
 
 packages: # the system packages that are missing
 	.ci/packages
@@ -33,6 +33,9 @@ bench:
 web: # the viewer and the server's pages: checked, tested, built into the package; fails if the committed files differ
 	cd web && npm install --no-save --no-audit --no-fund --silent && npm test --silent && npm run build --silent
 	git diff --exit-code --stat -- src/clearhead/viz/asset src/clearhead/serve/asset
+
+reference: # the reference pages: names, commands, recipe keys and HTTP routes, from the source
+	for script in python_api command_line recipe_keys http_api; do $(BIN)/python docs/$$script.py || exit 1; done
 
 docs:
 	$(BIN)/zensical build --clean --strict

@@ -67,6 +67,7 @@ class Pipeline:
 
     @property
     def tokenizer(self) -> Tokenizer:
+        """The tokenizer of the folder."""
         return self.loaded.require_tokenizer
 
     @property

@@ -9,7 +9,8 @@ from clearhead.attention.layout import Layout
 from clearhead.attention.masks import Full, Mask
 from clearhead.attention.scores import ScaledDot, Score
 
-_FULL, _SCALED_DOT = Full(), ScaledDot()
+_FULL = Full()
+_SCALED_DOT = ScaledDot()
 
 
 def attend(

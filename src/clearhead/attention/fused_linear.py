@@ -20,6 +20,8 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,
     "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x),  # CLIP's
 }
+"""Activation functions of feed-forward layers, by name."""
+
 # oneDNN's names.
 _ONEDNN = {
     None: ("none", ""),

@@ -38,10 +38,12 @@ class AttentionInputs:
 
     @property
     def num_heads(self) -> int:
+        """Heads of the queries."""
         return self.q.shape[1]
 
     @property
     def repeats(self) -> int:
+        """Query heads that share a head of keys and values."""
         return self.q.shape[1] // max(self.k.shape[1], 1)
 
     @property

@@ -100,18 +100,22 @@ class Layout:
 
     @property
     def device(self) -> torch.device:
+        """The device of the tensors."""
         return self.offsets.device
 
     @cached_property
     def host_lengths(self) -> tuple[int, ...]:
+        """The length of each sequence, as Python integers."""
         return tuple(self.lengths.tolist())
 
     @cached_property
     def host_starts(self) -> tuple[int, ...]:
+        """The position of each sequence's first token, as Python integers."""
         return tuple(self.starts.tolist())
 
     @cached_property
     def host_offsets(self) -> tuple[int, ...]:
+        """The first row of each sequence, and behind the last, the number of rows."""
         return (0, *accumulate(self.host_lengths))
 
     @property

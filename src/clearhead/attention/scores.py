@@ -15,6 +15,7 @@ class Score(nn.Module):
     """The interface of a score; this one is the plain dot product (Luong et al. 2015, section 3.1, "dot")."""
 
     def scale(self, head_dim: int) -> float | None:
+        """The factor of q·k that fused kernels apply; None: the score is no scaled dot product."""
         return 1.0
 
     def prepare(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 Integers = npt.NDArray[np.int64]
+"""An array of 64-bit integers."""
 
 logging.getLogger("absl").setLevel(logging.ERROR)  # Grain warns that JAX is missing, which is not used here
 
@@ -44,6 +45,7 @@ class TokenBudgetBatches:
 
     @cached_property
     def total(self) -> int:
+        """Tokens of all examples."""
         return int(self.lengths.sum())
 
     def __len__(self) -> int:
@@ -52,9 +54,11 @@ class TokenBudgetBatches:
         return max(1, min(round(self.total / self.budget), last // self.budget + 1))
 
     def place(self, step: int) -> tuple[int, int]:
+        """The epoch of a step, and the batch within it."""
         return divmod(step, len(self))
 
     def batch(self, epoch: int, i: int) -> Integers:
+        """The examples of batch i of an epoch."""
         if not 0 <= i < len(self):
             raise ValueError(f"there is no batch {i}: an epoch has {len(self)}")
         order, before = self._epoch(epoch)
@@ -94,9 +98,11 @@ class FixedSizeBatches:
         return max(1, min(round(self.count / self.size), (self.count - 1) // self.size + 1))
 
     def place(self, step: int) -> tuple[int, int]:
+        """The epoch of a step, and the batch within it."""
         return divmod(step, len(self))
 
     def batch(self, epoch: int, i: int) -> Integers:
+        """The examples of batch i of an epoch."""
         if not 0 <= i < len(self):
             raise ValueError(f"there is no batch {i}: an epoch has {len(self)}")
         last = self.count if i == len(self) - 1 else (i + 1) * self.size
@@ -127,9 +133,11 @@ class DistinctBatches:
         return -(-len(self.counts) // self.size)
 
     def place(self, step: int) -> tuple[int, int]:
+        """The epoch of a step, and the batch within it."""
         return divmod(step, len(self))
 
     def batch(self, epoch: int, i: int) -> Integers:
+        """The examples of batch i of an epoch."""
         if not 0 <= i < len(self):
             raise ValueError(f"there is no batch {i}: an epoch has {len(self)}")
         cached = self.__dict__.get("_cached")

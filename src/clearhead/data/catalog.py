@@ -31,6 +31,7 @@ class Dataset:
 
     @property
     def size(self) -> int:
+        """Bytes of all files."""
         return sum(file.size for file in self.files)
 
 
@@ -51,3 +52,4 @@ def _load() -> dict[str, Dataset]:
 
 
 DATASETS: dict[str, Dataset] = _load()
+"""The data sets that recipes can name, by name."""

@@ -24,10 +24,12 @@ class Caption:
 
     @property
     def text(self) -> str:
+        """The best text."""
         return self.nbest[0].text.strip()
 
     @property
     def score(self) -> float:
+        """The score of the best text."""
         return self.nbest[0].score
 
 

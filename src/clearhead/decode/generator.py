@@ -98,6 +98,7 @@ class TextGenerator:
 
     @property
     def device(self) -> torch.device:
+        """The device of the model."""
         return next(iter(self.model.parameters())).device
 
     @property
@@ -192,4 +193,5 @@ class TextGenerator:
 
     @property
     def is_captured(self) -> bool:
+        """Whether the model is inside `look` or `ablate_heads`."""
         return is_captured(self.model)

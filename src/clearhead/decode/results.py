@@ -26,22 +26,27 @@ class Translation:
 
     @property
     def text(self) -> str:
+        """The text of the best hypothesis."""
         return self.nbest[0].text
 
     @property
     def score(self) -> float:
+        """The score of the best hypothesis."""
         return self.nbest[0].score
 
     @property
     def ids(self) -> tuple[int, ...]:
+        """The tokens of the best hypothesis, as ids."""
         return self.nbest[0].ids
 
     @property
     def tokens(self) -> tuple[str, ...]:
+        """The tokens of the best hypothesis, as strings."""
         return self.nbest[0].tokens
 
     @property
     def ended(self) -> bool:
+        """Whether the best hypothesis has an end token."""
         return self.nbest[0].ended
 
     @property

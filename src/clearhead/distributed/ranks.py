@@ -35,6 +35,7 @@ class Distributed:
 
     @property
     def batch_ranks(self) -> int:
+        """The number of parts that a batch is split into."""
         return self.size // self.tensor
 
     def sum(self, values: Sequence[float]) -> list[float]:

@@ -32,6 +32,7 @@ METHODS: dict[str, type[AttentionMethod]] = {
         ReformerLocal,
     )
 }
+"""The methods in place of exact attention, by the `kind` of a recipe."""
 
 
 def make_method(options: Mapping[str, Any], **sizes: int) -> AttentionMethod:

@@ -20,7 +20,11 @@ from clearhead.files.s3_path import S3Path
 from clearhead.files.safe import MAX_DEPTH, MissingFile, file_size, parse_json, read_bytes, read_json, safe_join, sha256
 
 MANIFEST = "clearhead.json"
-MARKER = {"clearhead": {"manifest": MANIFEST}}  # goes into config.json, so that a missing manifest is detected
+"""The file with the hashes of a folder."""
+
+MARKER = {"clearhead": {"manifest": MANIFEST}}
+"""An entry of `config.json`, so that a missing manifest is detected."""
+
 VERSION_KEY = "transformers_version"  # of config.json; transformers writes it, clearhead keeps it
 MAX_MANIFEST_BYTES = 2 << 20
 MAX_NESTED = 4  # manifests in folders of others

@@ -8,6 +8,7 @@ NORMS: dict[str, Callable[..., nn.Module]] = {
     "layer": nn.LayerNorm,  # Ba et al. 2016
     "rms": nn.RMSNorm,  # Zhang and Sennrich 2019
 }
+"""Norms, by name."""
 
 
 def make_norm(name: str, width: int, eps: float, *, bias: bool = True) -> nn.Module:

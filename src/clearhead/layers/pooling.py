@@ -71,3 +71,4 @@ POOLINGS: dict[str, Callable[[Tensor, Layout], Tensor]] = {
     "max": max_pool,
     "min": min_pool,
 }
+"""Functions of (N, D) states and their layout to one vector per sequence, by name."""

@@ -47,6 +47,7 @@ class Recurrent(nn.Module):
 
     @property
     def output_width(self) -> int:
+        """The width of the outputs: both directions together."""
         return self.net.hidden_size * (2 if self.net.bidirectional else 1)
 
     def forward(self, x: Tensor, layout: Layout, states: States | None = None) -> tuple[Tensor, States]:
@@ -66,6 +67,7 @@ class Recurrent(nn.Module):
         return reorder(out.data, steps.back, steps.rows), tuple(s.index_select(0, steps.rank) for s in merged)
 
     def zeros(self, count: int) -> States:
+        """The initial states of `count` sequences."""
         layers = self.net.num_layers * (2 if self.net.bidirectional else 1)
         like = self._weights[0][0]  # may be a shard: FSDP gathers this layer later
         zeros = torch.zeros(count, layers, self.net.hidden_size, dtype=like.dtype, device=like.device)

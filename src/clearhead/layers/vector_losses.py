@@ -19,9 +19,9 @@ LossKind = Literal["auto", "multiple_negatives", "triplet", "cosent", "cosine", 
 class LossConfig:
     """The loss of the tasks `embed` and `rerank`; "auto" follows from the columns of the data."""
 
-    kind: LossKind = "auto"
+    kind: LossKind = "auto"  # by the columns of the data, unless given
     temperature: float = 0.05  # of multiple_negatives and cosent: cosines are divided by it
-    symmetric: bool = False  # multiple_negatives: positives must find their anchors too
+    symmetric: bool = False  # of multiple_negatives: positives must find their anchors too
     margin: float = 0.2  # of triplet, in cosine
     dims: tuple[int, ...] = ()  # Matryoshka: the loss is summed over vectors cut to these widths
 

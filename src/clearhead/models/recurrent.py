@@ -64,10 +64,12 @@ class RecurrentConfig:
 
     @property
     def max_positions(self) -> None:
+        """None: a recurrent model has no positions."""
         return
 
     @property
     def encoded_width(self) -> int:
+        """The width of an encoder's outputs."""
         return self.hidden_size * (2 if self.bidirectional else 1)
 
 

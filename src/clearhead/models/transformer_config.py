@@ -107,6 +107,7 @@ class TransformerConfig:
 
     @property
     def encoded_width(self) -> int:
+        """The width of an encoder's outputs."""
         return 2 * self.width if self.reversible else self.width
 
 
@@ -147,3 +148,4 @@ PRESETS: dict[str, TransformerConfig] = {
         vocab_size=37_000, width=512, num_layers=6, num_heads=8, ffn_dim=2048
     ),  # Vaswani et al. 2017
 }
+"""Sizes of stacks, by name; `base` is that of Vaswani et al. 2017."""

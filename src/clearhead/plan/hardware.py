@@ -54,6 +54,7 @@ HARDWARE: dict[str, Hardware] = {
         source="NVIDIA H100 data sheet; DGX H100: 8 network cards of 400 Gb/s for 8 GPUs",
     ),
 }
+"""The processors that a plan knows, by name; `cpu` is measured by `find_hardware`."""
 
 
 def find_hardware(name: str) -> Hardware:

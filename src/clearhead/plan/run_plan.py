@@ -39,10 +39,12 @@ class Plan:
 
     @property
     def peak(self) -> int:
+        """Bytes per processor."""
         return sum(self.memory.values())
 
     @property
     def fits(self) -> bool:
+        """Whether the memory of a processor is sufficient."""
         return self.peak <= self.hardware.memory
 
     @property
@@ -52,14 +54,17 @@ class Plan:
 
     @property
     def tokens_per_second(self) -> float:
+        """Over all processors."""
         return self.tokens_per_step / self.step_s
 
     @property
     def days(self) -> float:
+        """The time of all steps."""
         return self.steps * self.step_s / DAY_S
 
     @property
     def cost(self) -> float | None:
+        """The price of the run; None without a price per hour."""
         return None if self.price is None else self.price * self.ranks * self.days * DAY_S / HOUR_S
 
     def to_dict(self) -> dict[str, Any]:

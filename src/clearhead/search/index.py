@@ -105,10 +105,12 @@ class Index:
 
     @property
     def version(self) -> int:
+        """The version of the table; each change makes a new one."""
         return self._table.version
 
     @property
     def has_vectors(self) -> bool:
+        """Whether passages have vectors, besides words."""
         return self._pipeline is not None
 
     def refresh(self) -> None:

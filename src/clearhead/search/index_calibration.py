@@ -45,10 +45,12 @@ class IndexCalibration:
         return next((one for one in self.readers if one.reader == reader), None)
 
     def to_dict(self) -> dict[str, Any]:
+        """The calibration as JSON values."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The calibration that JSON values describe."""
         readers = tuple(
             ReaderCalibration(
                 reader=one["reader"], relevance_weight=one["relevance_weight"],

@@ -26,7 +26,7 @@ DEFAULT_MAX_TOKENS = 16  # of a completion, as in OpenAI's API
 class _OpenAIRequest(BaseModel):
     """Base of OpenAI's request bodies. Unknown fields are ignored: clients send others, such as `user`."""
 
-    model: Annotated[str, Field(min_length=1, max_length=200)]
+    model: Annotated[str, Field(min_length=1, max_length=200)] = Field(description="Name of the model.")
 
 
 class EmbeddingsRequest(_OpenAIRequest):
@@ -34,21 +34,23 @@ class EmbeddingsRequest(_OpenAIRequest):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"model": "minilm", "input": "A dog runs."}]})
 
-    input: Texts
-    encoding_format: Literal["float", "base64"] = "float"
+    input: Texts = Field(description="A text, or a list of texts.")
+    encoding_format: Literal["float", "base64"] = Field("float", description="How the numbers are written.")
     dimensions: int | None = Field(None, ge=1, le=2**16, description="Must equal the model's width.")
 
 
 class _OpenAISamplingRequest(_OpenAIRequest):
     """Sampling parameters."""
 
-    temperature: Float | None = Field(None, ge=0, le=2)
-    top_p: Float | None = Field(None, gt=0, le=1)
-    n: int = Field(1, ge=1, le=16)
-    stream: bool = False
-    stream_options: dict[str, Any] | None = None
-    stop: Stops | None = None
-    seed: Seed = None
+    temperature: Float | None = Field(None, ge=0, le=2, description="0 is greedy. Default: the model's.")
+    top_p: Float | None = Field(
+        None, gt=0, le=1, description="Sample from the smallest set of tokens with this total probability."
+    )
+    n: int = Field(1, ge=1, le=16, description="Number of texts to return.")
+    stream: bool = Field(False, description="Return server-sent events, one for each chunk of text.")
+    stream_options: dict[str, Any] | None = Field(None, description="`include_usage`: the last event counts tokens.")
+    stop: Stops | None = Field(None, description="Stop strings: generation ends before the first one.")
+    seed: Seed = Field(None, description="Random seed: the same seed gives the same text.")
 
     def options(self, max_new_tokens: int | None, number: int) -> GenerationOptions:
         """Returns the generation options of choice `number`; each of the `n` choices has its own seed."""
@@ -71,9 +73,9 @@ class CompletionsRequest(_OpenAISamplingRequest):
         json_schema_extra={"examples": [{"model": "gpt", "prompt": "The old man", "max_tokens": 20, "temperature": 0}]}
     )
 
-    prompt: Prompts
-    max_tokens: int | None = Field(None, ge=1, le=MAX_NEW_TOKENS)
-    echo: Literal[False] = False
+    prompt: Prompts = Field(description="A prompt, or a list of prompts.")
+    max_tokens: int | None = Field(None, ge=1, le=MAX_NEW_TOKENS, description="Maximum number of generated tokens.")
+    echo: Literal[False] = Field(False, description="The prompt is not repeated in the answer.")
 
 
 class ChatMessage(BaseModel):
@@ -92,9 +94,13 @@ class ChatCompletionsRequest(_OpenAISamplingRequest):
         }
     )
 
-    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MAX_TEXTS)]
-    max_tokens: int | None = Field(None, ge=1, le=MAX_NEW_TOKENS)
-    max_completion_tokens: int | None = Field(None, ge=1, le=MAX_NEW_TOKENS)
+    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MAX_TEXTS)] = Field(
+        description="The dialogue so far, oldest first; the last message is the user's."
+    )
+    max_tokens: int | None = Field(None, ge=1, le=MAX_NEW_TOKENS, description="Maximum number of generated tokens.")
+    max_completion_tokens: int | None = Field(
+        None, ge=1, le=MAX_NEW_TOKENS, description="The newer name of `max_tokens`."
+    )
 
 
 class Usage(BaseModel):

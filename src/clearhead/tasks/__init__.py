@@ -22,6 +22,7 @@ _ALL: tuple[type[Task], ...] = (
     PassageReader, CaptionImages, DrawImages,
 )  # fmt: skip
 TASKS = {task.spec.name: task for task in _ALL}
+"""The tasks, by the name that a recipe gives."""
 
 __all__ = [
     "TASKS", "AnswerSpan", "Answering", "Batch", "CaptionImages", "Classification", "Classify", "ClassifyImages",

@@ -181,7 +181,9 @@ class Task(Trainable, TaskModel, Protocol):
         """None: the task reads images."""
         ...
 
-    def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]: ...
+    def encode(self, rows: Rows) -> tuple[InMemoryColumns, list[Skipped]]:
+        """Tokenize rows: the columns of the examples, and the rows that were skipped."""
+        ...
 
     @classmethod
     def collect_labels(cls, rows: Rows, columns: tuple[str, ...]) -> dict[str, Any]:

@@ -31,6 +31,7 @@ class TokenizerTemplate:
         return ["input_ids", *(["token_type_ids"] if self.segments else []), "attention_mask"]
 
     def added(self, tokens: Sequence[str]) -> list[AddedToken]:
+        """The special tokens, as the tokenizers library adds them."""
         spaced = self.roles.get("mask_token") if self.spaced else None
         return [AddedToken(t, special=True, normalized=False, lstrip=t == spaced) for t in tokens]
 
@@ -103,3 +104,4 @@ TEMPLATES: dict[str, TokenizerTemplate] = {
         pair="$A:0 $B:0 </s>:0",
     ),
 }
+"""The special tokens of each family, by name."""

@@ -49,6 +49,7 @@ class TokenBatch:
         )
 
     def to(self, device: torch.device | str | None) -> Self:
+        """The same batch on another device."""
         names = ("ids", "layout", "segments", "parts", "sources", "offsets", "words")
         values = {name: getattr(self, name) for name in names}
         return replace(self, **{name: value.to(device) for name, value in values.items() if value is not None})

@@ -60,6 +60,7 @@ class Tokenizer:
 
     @staticmethod
     def load(folder: str | Path) -> Tokenizer:
+        """Load the tokenizer of a model folder."""
         content, config = read_tokenizer_files(Path(folder))
         return Tokenizer(content, config, Path(folder) / "tokenizer.json")
 
@@ -164,10 +165,12 @@ class Tokenizer:
 
     @property
     def bos_id(self) -> int | None:
+        """The id of the start token; None if there is none."""
         return self._role("bos")
 
     @property
     def eos_id(self) -> int | None:
+        """The id of the end token; None if there is none."""
         return self._role("eos")
 
     @property
@@ -179,14 +182,17 @@ class Tokenizer:
 
     @property
     def pad_id(self) -> int | None:
+        """The id of the padding token; None if there is none."""
         return self._role("pad")
 
     @property
     def mask_id(self) -> int | None:
+        """The id of the mask token; None if there is none."""
         return self._role("mask")
 
     @property
     def unk_id(self) -> int | None:
+        """The id of the unknown token; None if there is none."""
         return self._role("unk")
 
     @property

@@ -19,6 +19,8 @@ from clearhead.text.templates import TEMPLATES, TokenizerTemplate
 from clearhead.text.tokenizer import Tokenizer
 
 KINDS = ("wordpiece", "bpe", "unigram")
+"""The kinds of tokenizers that can be trained."""
+
 MIN_FREQUENCY = 2  # merges that occur once are ignored
 
 CorpusReader = Callable[[], Iterator[str]]

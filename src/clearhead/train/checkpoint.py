@@ -138,6 +138,7 @@ class Checkpoints:
         return self.folder / f"step-{step:08d}"
 
     def all(self) -> list[Folder]:
+        """The folders of all checkpoints, oldest first."""
         return self._store.all()
 
     def planned(self) -> list[Folder]:

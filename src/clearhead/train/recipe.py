@@ -39,19 +39,19 @@ EXTRA_KEYS = ("file", "group", *HUB_KEYS)  # no columns of the task; rows of one
 class DataConfig:
     """The data of a run. A file is a path relative to the recipe, or in a named data set: `multi30k:train.en.gz`."""
 
-    train: Part
-    valid: Part | None = None
-    test: Part | None = None
-    validation_rows: int = 1000  # rows of `train` held out for validation if there is no `valid`
-    max_len: int = 128  # tokens per sentence of a pair, per block of running text, per window of a long text
+    train: Part  # the source of the training rows, see below
+    valid: Part | None = None  # validation data, in the same form
+    test: Part | None = None  # test data, evaluated at the end of the run
+    validation_rows: int = 1000  # rows of `train` that are held out if there is no `valid`
+    max_len: int = 128  # maximum tokens per sentence of a pair, per block of running text, per window of a long text
     block_size: int | None = None  # tokens per block of running text, if fewer than `max_len`
-    rename: dict[str, str] = field(default_factory=dict[str, str])  # labels to replace: {B-OTH: O}
-    balance_classes: bool = False  # weight the loss by inverse label frequency
-    balance_groups: str | None = None  # a category: weight the loss so that labels do not depend on its groups
-    pairs: Literal["none", "nsp", "sop"] = "none"  # of `masked_lm`: the objective on pairs of segments
-    whole_words: bool = False  # of `masked_lm`: mask all tokens of a word together
+    rename: dict[str, str] = field(default_factory=dict[str, str])  # labels to replace, `{B-OTH: O}`
+    balance_classes: bool = False  # weights the loss by the inverse label frequency
+    balance_groups: str | None = None  # a category of groups, `gender`, on which labels must not depend, see below
+    pairs: Literal["none", "nsp", "sop"] = "none"  # of `masked_lm`: next-sentence or sentence-order prediction
+    whole_words: bool = False  # of `masked_lm`: all tokens of a word are masked together
     language: str = "en"  # of `masked_lm`: the language whose rules split sentences
-    image_size: int | None = None  # of images: the sides they are resized to; None: the base model's, else 224
+    image_size: int | None = None  # of images: their sides in pixels; None: the base model's, else 224
     augment: Augmentation = field(default_factory=AugmentConfig)  # random changes of images, or copies of texts
 
     def __post_init__(self) -> None:
@@ -64,10 +64,10 @@ class DataConfig:
 class TokenizerConfig:
     """The tokenizer: trained on the training text, or read from `folder`."""
 
-    vocab_size: int = 8000
-    kind: Literal["bpe", "unigram", "wordpiece"] | None = None  # None: the algorithm of the model family
-    lowercase: bool = False
-    folder: str | None = None
+    vocab_size: int = 8000  # number of tokens
+    kind: Literal["bpe", "unigram", "wordpiece"] | None = None  # the algorithm; None: that of the model family
+    lowercase: bool = False  # lowercases the text
+    folder: str | None = None  # reads a tokenizer instead of training one
 
     def __post_init__(self) -> None:
         _at_least(self, vocab_size=2)
@@ -77,10 +77,10 @@ class TokenizerConfig:
 class OptimizerConfig:
     """The optimizer: AdamW (Loshchilov and Hutter 2019) or SGD with momentum."""
 
-    kind: Literal["adamw", "sgd"] = "adamw"
-    lr: float = 1e-3
-    betas: tuple[float, float] = (0.9, 0.98)
-    eps: float = 1e-9
+    kind: Literal["adamw", "sgd"] = "adamw"  # AdamW, or SGD with momentum
+    lr: float = 1e-3  # peak learning rate
+    betas: tuple[float, float] = (0.9, 0.98)  # of AdamW
+    eps: float = 1e-9  # of AdamW
     weight_decay: float = 0.0  # of matrices; norms and biases are not decayed
     layer_decay: float = 1.0  # factor of the learning rate from one layer to the layer below
     momentum: float = 0.9  # of SGD
@@ -98,9 +98,9 @@ class OptimizerConfig:
 class ScheduleConfig:
     """The learning-rate schedule: linear warmup for `warmup` steps, then decay by `kind` to `final` times `lr`."""
 
-    kind: Literal["noam", "cosine", "linear", "constant"] = "noam"
-    warmup: int = 1000
-    final: float = 0.0
+    kind: Literal["noam", "cosine", "linear", "constant"] = "noam"  # the decay after the warmup
+    warmup: int = 1000  # steps of linear warmup
+    final: float = 0.0  # the last learning rate, as a fraction of `lr`
 
     def __post_init__(self) -> None:
         _at_least(self, warmup=0, final=0.0)
@@ -110,21 +110,21 @@ class ScheduleConfig:
 class TrainConfig:
     """The training loop: batch size, length, evaluation and checkpoints."""
 
-    steps: int | None = None  # or `epochs`
+    steps: int | None = None  # number of optimizer steps, or `epochs`
     epochs: float | None = None  # passes over the training examples, instead of `steps`
-    batch_tokens: int = 4096  # per step, over all processes and accumulated parts
+    batch_tokens: int = 4096  # tokens per step, over all processes and accumulated parts
     batch_examples: int | None = None  # examples per step, instead of `batch_tokens`
     gradient_accumulation: int = 1  # parts per batch and process: less memory, the same gradient
-    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
-    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
-    label_smoothing: float = 0.0
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)  # the optimizer
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)  # the learning-rate schedule
+    label_smoothing: float = 0.0  # share of the target that is spread over all labels or tokens
     doubly_stochastic: float = 0.0  # of `caption` with a recurrent decoder: weight of the loss on unattended patches
-    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
-    activation_checkpointing: bool = False  # recompute blocks in the backward pass: less memory, a third more time
-    evaluate_every: int = 500
+    dtype: Literal["auto", "float32", "bfloat16"] = "auto"  # bfloat16 where the processor supports it
+    activation_checkpointing: bool = False  # recomputes blocks in the backward pass: less memory, a third more time
+    evaluate_every: int = 500  # steps between evaluations
     metric: str = "loss"  # selects the best checkpoint, and when to stop early
-    patience: int | None = None  # stop after this number of evaluations without improvement
-    save_every: int = 500
+    patience: int | None = None  # stops after this number of evaluations without improvement
+    save_every: int = 500  # steps between checkpoints
     keep: int = 3  # number of checkpoints, besides the best one
     average: int = 1  # the final model is the mean of this number of last checkpoints
 
@@ -162,11 +162,11 @@ class TrainConfig:
 class CodecConfig:
     """Of the task `draw`: the codec that turns images into codes, trained on the training images before the model."""
 
-    num_codes: int = 512
-    width: int = 96
-    epochs: float = 30
-    batch_examples: int = 64
-    lr: float = 1e-3
+    num_codes: int = 512  # different codes
+    width: int = 96  # of its layers, a multiple of 16
+    epochs: float = 30  # passes over the training images
+    batch_examples: int = 64  # images per step
+    lr: float = 1e-3  # learning rate
 
     def __post_init__(self) -> None:
         _at_least(self, num_codes=2, width=16, epochs=0.0, batch_examples=1, lr=0.0)
@@ -176,8 +176,8 @@ class CodecConfig:
 class EmbeddingConfig:
     """Of the task `embed`: how a text becomes a vector. What is not given is the base model's, else the default."""
 
-    pool: Literal["mean", "first", "last", "max"] | None = None  # default: mean
-    normalize: bool | None = None  # to unit length; default: true
+    pool: Literal["mean", "first", "last", "max"] | None = None  # how states of tokens become a vector; None: mean
+    normalize: bool | None = None  # vectors of unit length; None: true
     query_prompt: str | None = None  # prepended to anchors, such as "query: "
     document_prompt: str | None = None  # prepended to positives and negatives, such as "passage: "
 
@@ -186,16 +186,16 @@ class EmbeddingConfig:
 class Recipe:
     """A complete run: task, data, model, tokenizer, training and seed."""
 
-    task: str
-    data: DataConfig
-    train: TrainConfig
-    model: dict[str, Any] = field(default_factory=dict[str, Any])
-    tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
-    loss: LossConfig = field(default_factory=LossConfig)
-    embedding: EmbeddingConfig = field(default_factory=EmbeddingConfig)
-    image_codec: CodecConfig = field(default_factory=CodecConfig)
-    parallel: ParallelConfig = field(default_factory=ParallelConfig)
-    seed: int = 1
+    task: str  # what is trained: one of the tasks below
+    data: DataConfig  # the rows, how they are split and cut
+    train: TrainConfig  # the training loop
+    model: dict[str, Any] = field(default_factory=dict[str, Any])  # a base model, or the sizes of a new one
+    tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)  # of a model trained from scratch
+    loss: LossConfig = field(default_factory=LossConfig)  # of `embed` and `rerank`
+    embedding: EmbeddingConfig = field(default_factory=EmbeddingConfig)  # of `embed`: how a text becomes a vector
+    image_codec: CodecConfig = field(default_factory=CodecConfig)  # of `draw`
+    parallel: ParallelConfig = field(default_factory=ParallelConfig)  # the mesh of processes
+    seed: int = 1  # initialization, order of the data, dropout
 
     def __post_init__(self) -> None:
         if self.task not in TASKS:

@@ -45,6 +45,7 @@ class TrainingRun:
 
     @property
     def config(self) -> ModelConfig:
+        """The configuration of the model."""
         return self.skeleton.config
 
     def empty_model(self) -> Model:
@@ -57,6 +58,7 @@ class TrainingRun:
         return replace(self.skeleton, model=model.eval())
 
     def held_out(self) -> Rows:
+        """The rows for validation."""
         return self.parts()[1]
 
     def job(

@@ -21,13 +21,13 @@ class AugmentConfig:
 
     crop_padding: int = 0  # pixels of black around an image, from which a part of its size is cut
     min_area: float = 1.0  # a part of at least this share of the image is cut out and resized to its size
-    flip: bool = False  # left and right, for half of the images
-    color: float = 0.0  # brightness, contrast and saturation by up to this share
-    randaugment: int = 0  # changes of each image (Cubuk et al. 2020)
-    magnitude: int = 9  # of these, from 0 to 30
+    flip: bool = False  # exchanges left and right in half of the images
+    color: float = 0.0  # changes brightness, contrast and saturation by up to this share
+    randaugment: int = 0  # changes of each image by RandAugment (Cubuk et al. 2020)
+    magnitude: int = 9  # of RandAugment, from 0 to 30
     erase: float = 0.0  # probability that a rectangle is erased (Zhong et al. 2020)
-    mixup: float = 0.0  # parameter of the Beta distribution of mixed images (Zhang et al. 2018)
-    cutmix: float = 0.0  # likewise, of images with a rectangle of another (Yun et al. 2019)
+    mixup: float = 0.0  # parameter of the Beta distribution by which images and labels are mixed (Zhang et al. 2018)
+    cutmix: float = 0.0  # likewise, where a rectangle of another image is pasted (Yun et al. 2019)
 
     @property
     def mixes(self) -> bool:

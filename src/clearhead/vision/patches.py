@@ -39,6 +39,7 @@ class PatchConfig:
 
     @property
     def num_patches(self) -> int:
+        """Patches of a square image."""
         return (self.image_size // self.patch_size) ** 2
 
     @property

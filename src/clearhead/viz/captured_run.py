@@ -97,6 +97,7 @@ class CapturedRun(Mapping[str, AttentionMap]):
         return repr(self.capture)
 
     def calls(self, name: str) -> list[AttentionMap]:
+        """The maps of all calls of an attention, in order."""
         return self.capture.calls(name)
 
     def rollout(self, *args: Any, **options: Any) -> Tensor:

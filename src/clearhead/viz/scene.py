@@ -86,6 +86,7 @@ class SceneInput:
                 )
 
     def layer(self, name: str | int) -> SceneLayer:
+        """The layer of this name or number."""
         if isinstance(name, int):
             return self.layers[name]
         for layer in self.layers:
@@ -106,6 +107,7 @@ class Scene:
 
     @property
     def longest(self) -> int:
+        """The number of tokens of the longest axis."""
         return max((len(axis.names) for given in self.inputs for axis in given.axes), default=0)
 
 

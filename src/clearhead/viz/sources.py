@@ -29,7 +29,9 @@ class AttentionSource(Protocol):
     """One attention layer over one input."""
 
     @property
-    def num_heads(self) -> int: ...
+    def num_heads(self) -> int:
+        """Heads of this attention."""
+        ...
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -88,7 +88,11 @@ class Theme:
         return "#0d1522" if self.dark else "white"
 
 
-LIGHT, DARK = Theme(), Theme(dark=True)
+LIGHT = Theme()
+"""The theme of figures on a light background."""
+
+DARK = Theme(dark=True)
+"""The theme of figures on a dark background."""
 
 
 @contextmanager

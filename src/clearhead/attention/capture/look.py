@@ -55,6 +55,7 @@ class AttentionCapture(Mapping[str, AttentionMap]):
         return [self._map(name, i) for i in range(len(self._stored(name)))]
 
     def has(self, name: str) -> bool:
+        """Whether this attention ran."""
         return bool(self._stored(name))
 
     def __iter__(self) -> Iterator[str]:
@@ -67,6 +68,7 @@ class AttentionCapture(Mapping[str, AttentionMap]):
         return f"AttentionCapture({', '.join(f'{name}: {len(calls)}' for name, calls in self._calls.items())})"
 
     def add(self, name: str, captured: AttentionMap | Callable[[], AttentionMap]) -> None:
+        """Store a call, or a function that builds it on first access."""
         self._calls[name].append(captured)
 
     def _stored(self, name: str) -> list[AttentionMap | Callable[[], AttentionMap]]:

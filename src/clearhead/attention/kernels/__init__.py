@@ -53,6 +53,8 @@ KERNELS: dict[str, Kernel] = {
     "dense": dense,
     "varlen": varlen,
 }
+"""The kernels by name: each computes the same attention, and `choose` selects one."""
+
 
 PER_HEAD = ("reference", "block_sparse")  # kernels that take masks whose heads differ
 
