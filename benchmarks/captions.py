@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import lzma
 import re
 import tarfile
 from pathlib import Path
 
-from answers import SHARED
+from texts import data_file
 
-FLICKR = SHARED / "flickr8k"
 PARTS = {"train": "train", "valid": "dev", "test": "test"}
 
 
@@ -29,13 +27,13 @@ def write(folder: Path) -> None:
     """Write images and captions, a table for each part of the data set."""
     folder.mkdir(parents=True, exist_ok=True)
     captions: dict[str, list[str]] = {}
-    for line in lzma.decompress((FLICKR / "Flickr8k.token.txt.xz").read_bytes()).decode().splitlines():
+    for line in data_file("flickr8k:Flickr8k.token.txt").read_text(encoding="utf-8").splitlines():
         place, text = line.split("\t", 1)
         captions.setdefault(place.partition("#")[0], []).append(clean(text))
-    with tarfile.open(FLICKR / "images96.tar") as archive:
+    with tarfile.open(data_file("flickr8k:images96.tar")) as archive:
         archive.extractall(folder, filter="data")
     for part, name in PARTS.items():
-        images = lzma.decompress((FLICKR / f"Flickr_8k.{name}Images.txt.xz").read_bytes()).decode().split()
+        images = data_file(f"flickr8k:Flickr_8k.{name}Images.txt").read_text(encoding="utf-8").split()
         with (folder / f"{part}.jsonl").open("w", encoding="utf-8") as file:
             for image in images:
                 for text in captions[image]:

@@ -9,8 +9,6 @@ the checkpoint is complete, with its hashes, on the disk. `stall` is their ratio
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import tempfile
 import time
@@ -21,6 +19,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from benchmark import Benchmark
 from clearhead.train.checkpoint import Checkpoints, Progress, init_optimizer_state, tensors_of
 from clearhead.train.optimizer import make_optimizer
 from clearhead.train.recipe import OptimizerConfig
@@ -35,7 +34,7 @@ def milliseconds(work: Callable[[], object]) -> float:
     return 1e3 * (time.perf_counter() - start)
 
 
-def measure(width: int, folder: Path) -> dict[str, float]:
+def measure(bench: Benchmark, width: int, folder: Path) -> dict[str, float]:
     """Return the times of saving and reading the state of AdamW and a few square matrices of this width."""
     model = nn.Sequential(*(nn.Linear(width, width) for _ in range(LAYERS)))
     optimizer = make_optimizer(model, OptimizerConfig())
@@ -53,6 +52,7 @@ def measure(width: int, folder: Path) -> dict[str, float]:
         verify = milliseconds(checkpoints.newest)
         newest = checkpoints.all()[-1]
         load = milliseconds(lambda: checkpoints.read(newest, model, optimizer))
+    bench.add_rounds("a checkpoint", {"in the background": stalls, "at once": synchronous}, unit="ms")
     stall, full = statistics.median(stalls), statistics.median(synchronous)
     size = sum(t.nbytes for t in tensors_of(model, optimizer).values())
     times = {"stall_ms": stall, "synchronous_ms": full, "verify_ms": verify, "load_ms": load}
@@ -60,13 +60,15 @@ def measure(width: int, folder: Path) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--width", type=int, default=2048, help="of the matrices")
-    parser.add_argument("--folder", type=Path, help="on the disk to measure; default: the system's temporary folder")
-    given = parser.parse_args()
+    bench = Benchmark(__file__, __doc__)
+    bench.parser.add_argument("--width", type=int, default=2048, help="of the matrices")
+    bench.parser.add_argument("--folder", type=Path, help="on the disk to measure. Default: a temporary one.")
+    given = bench.parse()
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
-        result = measure(given.width, Path(folder))
-    print(json.dumps({"benchmark": "checkpoint", "threads": torch.get_num_threads(), **result}))
+        result = measure(bench, given.width, Path(folder))
+    bench.reads("matrices of random numbers")
+    bench.runs_in({"model and optimizer": "float32"})
+    bench.finish({"threads": torch.get_num_threads(), **result})
 
 
 if __name__ == "__main__":

@@ -12,19 +12,19 @@ translated questions divided by that of the English ones.
 
 from __future__ import annotations
 
-import argparse
 import json
-import lzma
 import random
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from answers import MODEL, SHARED, SQUAD, make_index, squad_documents
-from clearhead.data import locate, read_rows
+from answers import MODEL, make_index, squad_documents
+from benchmark import Benchmark
+from clearhead.data import read_rows
 from clearhead.search.evaluate_index import evaluate_index
 from clearhead.search.translated_questions import QuestionTranslator
+from texts import data_file
 
 COPIES = 40_000  # questions of SQuAD's train part
 
@@ -37,19 +37,18 @@ def training_rows() -> Iterator[dict[str, str]]:
 
 
 def unshuffled_rows() -> Iterator[dict[str, str]]:
-    for row in read_rows(locate("tatoeba:deu-eng.zip/deu.txt", base="."), {"en": "1", "de": "2"}):
+    for row in read_rows(data_file("tatoeba:deu-eng.zip/deu.txt"), {"en": "1", "de": "2"}):
         yield {"de": row.values["de"], "en": row.values["en"]}
         if row.values["de"].rstrip().endswith("?"):
             yield {"de": row.values["de"], "en": row.values["en"]}
-    questions = [
-        row.values["question"].strip() for row in read_rows(SQUAD / "train-v1.1.json", {"question": "question"})
-    ]
+    rows = read_rows(data_file("squad:train-v1.1.json"), {"question": "question"})
+    questions = [row.values["question"].strip() for row in rows]
     for question in random.Random(1).sample(questions, COPIES):
         yield {"de": question, "en": question}
 
 
 def questions(language: str) -> list[dict[str, Any]]:
-    content = json.loads(lzma.decompress((SHARED / "xquad" / f"xquad.{language}.json.xz").read_bytes()))
+    content = json.loads(data_file(f"xquad:xquad.{language}.json").read_text(encoding="utf-8"))
     return [
         {"id": qa["id"], "question": qa["question"], "answers": [a["text"] for a in qa["answers"]]}
         for article in content["data"]
@@ -59,18 +58,18 @@ def questions(language: str) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", type=Path, metavar="FILE", help="write the training rows, and stop")
-    parser.add_argument("--translator", help="trained translator, a model folder")
-    parser.add_argument("--full", action="store_true", help="all questions over all paragraphs, with vectors")
-    parser.add_argument("--folder", help="keep the index here")
-    given = parser.parse_args()
+    bench = Benchmark(__file__, __doc__)
+    bench.parser.add_argument("--write", type=Path, metavar="FILE", help="write the training rows, and stop")
+    bench.parser.add_argument("--translator", help="trained translator, a model folder")
+    bench.parser.add_argument("--full", action="store_true", help="all questions over all paragraphs, with vectors")
+    bench.parser.add_argument("--folder", help="keep the index here")
+    given = bench.parse()
     if given.write:
         with given.write.open("w", encoding="utf-8") as file:
             file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in training_rows())
         return
     if not given.translator:
-        parser.error("needs --translator, a model trained by recipes/questions-de-en.yaml")
+        bench.parser.error("needs --translator, a model trained by recipes/questions-de-en.yaml")
     english, german = questions("en"), questions("de")
     if not given.full:
         english, german = english[::12], german[::12]
@@ -92,7 +91,9 @@ def main() -> None:
     for number in range(0, len(german), max(1, len(german) // 8)):
         print(f"{german[number]['question']}\n  {translated[number].text}\n  {english[number]['question']}")
     result["translated_of_english"] = result["translated"]["recall_10"] / result["english"]["recall_10"]
-    print(json.dumps(result))
+    bench.reads("xquad: questions in English and German; squad: paragraphs to search")
+    bench.runs_in({"translator and retriever": "that of their folders"})
+    bench.finish(result)
 
 
 if __name__ == "__main__":

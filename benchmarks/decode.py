@@ -9,7 +9,6 @@ factor.
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
 import logging
@@ -21,6 +20,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -28,29 +28,27 @@ warnings.filterwarnings("ignore")
 
 import torch
 
+from benchmark import Benchmark
 from clearhead.decode.beam import BeamConfig
 from clearhead.decode.generator import TextGenerator
 from clearhead.export.ctranslate2 import export
 from clearhead.hub.folder import open_folder
 from clearhead.hub.generation_config import read_defaults
 from clearhead.text import Tokenizer
-from lengths import text_lengths
-from timing import interleaved, keep_memory
+from texts import data_file
+from timing import FAST, keep_memory
 
-ROOT = Path(__file__).parents[1]
-SENTENCES = ROOT.parent / "shared" / "data" / "multi30k" / "test_2016_flickr.en.gz"
+SENTENCES = "multi30k:test_2016_flickr.en.gz"
 WORDS, END, PAD, STEPS, COUNT = 8000, 0, 7999, 20, 64
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 TARGETS = {"vs_hf_beam5": 4.0, "vs_ct2_beam5": 1.3, "vs_hf_greedy": 4.0, "vs_ct2_greedy": 1.3}
 
 
 def sources() -> list[list[int]]:
     """Return random token sequences with the lengths of the sentences, each with an end token."""
     draw = random.Random(0)
-    if SENTENCES.exists():
-        with gzip.open(SENTENCES, "rt", encoding="utf-8") as file:
-            lengths = [len(re.findall(r"\w+|[^\w\s]", line)) for line in file][:COUNT]
-    else:
-        lengths = [max(4, n) for n in text_lengths(COUNT, mean=13, most=34)]
+    with gzip.open(data_file(SENTENCES), "rt", encoding="utf-8") as file:
+        lengths = [len(re.findall(r"\w+|[^\w\s]", line)) for line in file][:COUNT]
     return [[draw.randrange(2, PAD) for _ in range(n)] + [END] for n in lengths]
 
 
@@ -130,10 +128,10 @@ def ctranslate2_side(folder: Path, kind: str, threads: int, texts: list[list[int
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--full", action="store_true", help="more rounds, a few minutes")
-    parser.add_argument("--threads", type=int, default=2)
-    args = parser.parse_args()
+    bench = Benchmark(__file__, __doc__)
+    bench.parser.add_argument("--full", action="store_true", help="more rounds, a few minutes")
+    bench.parser.add_argument("--threads", type=int, default=2)
+    args = bench.parse()
     for name in ("transformers", "ctranslate2"):
         logging.getLogger(name).setLevel(logging.ERROR)
     import transformers
@@ -144,20 +142,23 @@ def main() -> None:
     keep_memory()
     begin = time.perf_counter()
     texts = sources()
+    bench.reads(f"{SENTENCES}: lengths of its first {COUNT} sentences; token ids are random")
     with tempfile.TemporaryDirectory() as temp:
         model = peer(Path(temp) / "model")
         opened = open_folder(Path(temp) / "model")
         rules = read_defaults(json.loads(opened.extra_files["generation_config.json"]), opened.hf_config).constraints
         export(opened.model, tokenizer(), rules, Path(temp) / "float32")
         export(opened.model, tokenizer(), rules, Path(temp) / "int8", quantization="int8")
-        sides = {
-            "clearhead float32": clearhead_side(Path(temp) / "model", torch.float32, texts),
-            "clearhead bfloat16": clearhead_side(Path(temp) / "model", torch.bfloat16, texts),
-            "transformers float32": transformers_side(model, torch.float32, texts),
-            "transformers bfloat16": transformers_side(model, torch.bfloat16, texts),
-            "ctranslate2 float32": ctranslate2_side(Path(temp) / "float32", "float32", args.threads, texts),
-            "ctranslate2 int8": ctranslate2_side(Path(temp) / "int8", "int8", args.threads, texts),
-        }
+
+        def side(name: str, dtype: str, texts: list[list[int]]) -> Callable[[int], list[list[int]]]:
+            if name == "clearhead":
+                return clearhead_side(Path(temp) / "model", DTYPES[dtype], texts)
+            if name == "transformers":
+                return transformers_side(model, DTYPES[dtype], texts)
+            return ctranslate2_side(Path(temp) / dtype, dtype, args.threads, texts)
+
+        dtypes = {"clearhead": FAST, "transformers": FAST, "ctranslate2": ("float32", "int8")}
+        sides = {f"{name} {dtype}": side(name, dtype, texts) for name, all_ in dtypes.items() for dtype in all_}
         result: dict[str, float] = {}
         detail: dict[str, object] = {"sentences": len(texts), "tokens_read": sum(map(len, texts)), "steps": STEPS}
         for name, beam in (("greedy", 1), ("beam5", 5)):
@@ -167,31 +168,30 @@ def main() -> None:
                 same = sum(a == b for a, b in zip(ours, sides[other](beam), strict=True))
                 assert same >= 0.9 * len(texts), (other, beam, same)
                 detail[f"same_as_{other.split()[0]}_{name}"] = same
-            works = {side: (lambda run=run, beam=beam: run(beam)) for side, run in sides.items()}
-            best = interleaved(works, 15 if args.full else 3, budget=90 if args.full else 9)
-            group = {side: min(t for n, t in best.items() if n.startswith(side)) for side in
-                     ("clearhead", "transformers", "ctranslate2")}  # fmt: skip
+            works = {who: (lambda run=run, beam=beam: run(beam)) for who, run in sides.items()}
+            best = bench.interleaved(name, works, 15 if args.full else 3, budget=90 if args.full else 9)
+            fastest = {who: min((f"{who} {dtype}" for dtype in dtypes[who]), key=lambda n: best[n]) for who in dtypes}
+            bench.runs_in({f"{who}, {name}": chosen.split()[1] for who, chosen in fastest.items()})
+            group = {who: best[chosen] for who, chosen in fastest.items()}
             result[f"vs_hf_{name}"] = round(group["transformers"] / group["clearhead"], 2)
             result[f"vs_ct2_{name}"] = round(group["ctranslate2"] / group["clearhead"], 2)
             detail[f"{name}_ms"] = {n: round(t * 1e3, 1) for n, t in best.items()}
             print(f"\n{name}: {COUNT} sentences, {STEPS} steps")
-            for side, seconds in sorted(best.items(), key=lambda item: item[1]):
-                print(f"  {side:22} {seconds * 1e3:8.1f} ms   {COUNT * STEPS / seconds:8,.0f} tokens/s")
+            for who, seconds in sorted(best.items(), key=lambda item: item[1]):
+                print(f"  {who:22} {seconds * 1e3:8.1f} ms   {COUNT * STEPS / seconds:8,.0f} tokens/s")
         if args.full:  # the batch size of `translate`
             many = [[*text[-2::-1], END] for text in texts] * 8
-            more = {
-                "clearhead": clearhead_side(Path(temp) / "model", torch.bfloat16, many),
-                "transformers": transformers_side(model, torch.bfloat16, many),
-                "ctranslate2": ctranslate2_side(Path(temp) / "int8", "int8", args.threads, many),
-            }
-            works = {side: (lambda run=run: run(1)) for side, run in more.items()}
-            best = interleaved(works, 7, budget=60)
+            works: dict[str, Callable[[], object]] = {}
+            for who, all_ in dtypes.items():
+                trials = {dtype: partial(side(who, dtype, many), 1) for dtype in all_}
+                works[who] = trials[bench.fastest_dtype(f"{who}, greedy, 512 sentences", trials)]
+            best = bench.interleaved("greedy, 512 sentences", works, 7, budget=60)
             detail["greedy_512_ms"] = {n: round(t * 1e3, 1) for n, t in best.items()}
-            for short, side in (("hf", "transformers"), ("ct2", "ctranslate2")):
-                detail[f"vs_{short}_greedy_512"] = round(best[side] / best["clearhead"], 2)
+            for short, who in (("hf", "transformers"), ("ct2", "ctranslate2")):
+                detail[f"vs_{short}_greedy_512"] = round(best[who] / best["clearhead"], 2)
     detail["seconds"] = round(time.perf_counter() - begin, 1)
     print("\ntargets:", ", ".join(f"{n} {t}" for n, t in TARGETS.items()))
-    print(json.dumps({**result, "detail": detail}))
+    bench.finish({**result, "detail": detail}, peers=("transformers", "ctranslate2"))
 
 
 if __name__ == "__main__":

@@ -16,8 +16,6 @@ The last line is a JSON object. Without `--full`, exact attention runs once.
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 from collections.abc import Callable
 from functools import partial
@@ -25,13 +23,13 @@ from typing import Any
 
 import torch
 
+from benchmark import Benchmark
 from clearhead.attention.attend import dispatch
 from clearhead.attention.inputs import AttentionInputs
 from clearhead.attention.kernels.block_plan import BlockCall
 from clearhead.efficient import make_method
 from clearhead.efficient.cost import peak_megabytes, random_inputs, seconds, slope
-from clearhead.models.precision import has_bfloat16
-from timing import interleaved, keep_memory
+from timing import keep_memory
 
 LENGTH, WIDTH = 65_536, 64
 METHODS: dict[str, dict[str, Any]] = {
@@ -72,9 +70,9 @@ def bare_blocks(x: AttentionInputs) -> Callable[[], object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full", action="store_true", help="more rounds, and backward")
-    args = parser.parse_args()
+    bench = Benchmark(__file__, __doc__)
+    bench.parser.add_argument("--full", action="store_true", help="more rounds, and backward")
+    args = bench.parse()
     torch.manual_seed(0)
     keep_memory()
     rounds = 7 if args.full else 3
@@ -84,13 +82,14 @@ def main() -> None:
     result: dict[str, object] = {}
     with torch.no_grad():
         exact_time = seconds(None, inputs[LENGTH], 3 if args.full else 1)
+        bench.add_rounds(f"forward {LENGTH}", {"exact, best": [exact_time]})
         print(f"exact: {exact_time:.1f} s at {LENGTH:,} tokens", flush=True)
         times: dict[str, dict[int, float]] = {name: {} for name in METHODS}
         for n in lengths:
             works: dict[str, Callable[[], object]] = {name: partial(m, inputs[n]) for name, m in methods[n].items()}
             if n == LENGTH:
                 works["bare"] = bare_blocks(inputs[n])
-            for name, best in interleaved(works, rounds).items():
+            for name, best in bench.interleaved(f"forward {n}", works, rounds).items():
                 if name == "bare":
                     result["of_bare_blocks"] = round(best / times["bigbird"][LENGTH], 3)
                 else:
@@ -106,18 +105,18 @@ def main() -> None:
         begin = time.perf_counter()
         backward(x, dispatch)
         slow = time.perf_counter() - begin
+        bench.add_rounds("backward", {"exact": [slow]})
         print(f"exact with backward: {slow:.1f} s", flush=True)
         works = {name: partial(backward, x, method) for name, method in methods[LENGTH].items()}
-        fast = interleaved(works, 3)
+        fast = bench.interleaved("backward", works, 3)
         result["backward_64k_vs_exact"] = {name: round(slow / best, 1) for name, best in fast.items()}
     result["peak_mb_64k"] = {
         name: round(peak_megabytes(options, LENGTH, 1, WIDTH), 1) for name, options in METHODS.items()
     }
     result["inputs_and_output_mb"] = 4 * LENGTH * WIDTH * 4 / 2**20
-    result["machine"] = {
-        "cpu": torch.backends.cpu.get_cpu_capability(), "threads": torch.get_num_threads(), "bfloat16": has_bfloat16()
-    }  # fmt: skip
-    print(json.dumps(result))
+    bench.reads(f"random numbers at {LENGTH:,} positions, one head of width {WIDTH}")
+    bench.runs_in({"all sides": "float32"})
+    bench.finish(result)
 
 
 if __name__ == "__main__":

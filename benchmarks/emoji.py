@@ -9,18 +9,16 @@ shares of right ones, and that of the classifier on real images that it has not 
 
 from __future__ import annotations
 
-import argparse
 import json
-import lzma
 import random
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
-from answers import SHARED
+from benchmark import Benchmark
+from texts import data_file
 
-EMOJI = SHARED / "emoji_twitter"
 CELL, SIDE = 66, 64
 TONES = {"1F3FB": "light skin", "1F3FC": "medium light skin", "1F3FD": "medium skin", "1F3FE": "medium dark skin",
          "1F3FF": "dark skin"}  # fmt: skip
@@ -29,7 +27,7 @@ TONES = {"1F3FB": "light skin", "1F3FC": "medium light skin", "1F3FD": "medium s
 def entries() -> list[dict[str, Any]]:
     """Return all emoji: their text, category, base name, and place on the sheet."""
     found: list[dict[str, Any]] = []
-    for record in json.loads(lzma.decompress((EMOJI / "emoji.json.xz").read_bytes())):
+    for record in json.loads(data_file("emoji_twitter:emoji.json").read_text(encoding="utf-8")):
         name = record["name"].lower().replace("flag: ", "flag of ")
         base = {"name": name, "category": record["category"]}
         found.append({**base, "text": name, "x": record["sheet_x"], "y": record["sheet_y"]})
@@ -42,7 +40,7 @@ def entries() -> list[dict[str, Any]]:
 def write(folder: Path) -> None:
     """Write the images and the tables."""
     (folder / "images").mkdir(parents=True, exist_ok=True)
-    sheet = Image.open(EMOJI / "sheet-256-64.png").convert("RGBA")
+    sheet = Image.open(data_file("emoji_twitter:sheet-256-64.png")).convert("RGBA")
     rows = entries()
     names = sorted({row["name"] for row in rows})
     held = set(random.Random(1).sample(names, len(names) // 10))
@@ -85,19 +83,21 @@ def measure(model: str, classifier: str, folder: Path, count: int) -> dict[str, 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", type=Path, metavar="FOLDER", help="write the data here, and stop")
-    parser.add_argument("--model", help="trained by recipes/emoji.yaml")
-    parser.add_argument("--classifier", help="trained by recipes/emoji-classify.yaml")
-    parser.add_argument("--folder", type=Path, default=Path("recipes/emoji"), help="of --write")
-    parser.add_argument("--count", type=int, default=300, help="names to draw of each part")
-    given = parser.parse_args()
+    bench = Benchmark(__file__, __doc__)
+    bench.parser.add_argument("--write", type=Path, metavar="FOLDER", help="write the data here, and stop")
+    bench.parser.add_argument("--model", help="trained by recipes/emoji.yaml")
+    bench.parser.add_argument("--classifier", help="trained by recipes/emoji-classify.yaml")
+    bench.parser.add_argument("--folder", type=Path, default=Path("recipes/emoji"), help="of --write")
+    bench.parser.add_argument("--count", type=int, default=300, help="names to draw of each part")
+    given = bench.parse()
     if given.write:
         write(given.write)
     elif given.model and given.classifier:
-        print(json.dumps(measure(given.model, given.classifier, given.folder, given.count)))
+        bench.reads("emoji_twitter: names that were trained on, and held-out ones")
+        bench.runs_in({"model and classifier": "that of their folders"})
+        bench.finish(measure(given.model, given.classifier, given.folder, given.count))
     else:
-        parser.error("give --write, or --model and --classifier")
+        bench.parser.error("give --write, or --model and --classifier")
 
 
 if __name__ == "__main__":

@@ -11,16 +11,14 @@ matmuls of the linear layers only.
 
 from __future__ import annotations
 
-import argparse
-import json
-
 import torch
 from torch import nn
 
+from benchmark import Benchmark
 from clearhead.attention import Layout
 from clearhead.models import TransformerConfig, build_encoder
 from lengths import text_lengths
-from timing import interleaved
+from timing import FAST
 
 CONFIG = TransformerConfig(
     vocab_size=30_522, width=384, num_layers=6, num_heads=12, ffn_dim=1536,
@@ -28,7 +26,7 @@ CONFIG = TransformerConfig(
 )  # fmt: skip
 
 
-def measure(dtype: torch.dtype, lengths: list[int], rounds: int) -> dict[str, float]:
+def measure(bench: Benchmark, dtype: torch.dtype, lengths: list[int], rounds: int) -> dict[str, float]:
     """Return the best seconds of the encoder and of its bare matmuls."""
     model = build_encoder(CONFIG).eval().to(dtype)
     tokens = sum(lengths)
@@ -55,24 +53,26 @@ def measure(dtype: torch.dtype, lengths: list[int], rounds: int) -> dict[str, fl
 
     with torch.no_grad():  # a new layout every time, as for a new batch
         works = {"encoder": lambda: model(ids, Layout.from_lengths(lengths)), "bare": bare, "linear": linear}
-        return interleaved(works, rounds)
+        return bench.interleaved(f"{str(dtype).removeprefix('torch.')}, {tokens} tokens", works, rounds)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full", action="store_true", help="more rounds and batches, a few minutes")
-    full = parser.parse_args().full
+    bench = Benchmark(__file__, __doc__)
+    bench.parser.add_argument("--full", action="store_true", help="more rounds and batches, a few minutes")
+    full = bench.parse().full
     torch.manual_seed(0)
     result = {}
-    for dtype, name in ((torch.float32, "fp32"), (torch.bfloat16, "bf16")):
-        runs = [measure(dtype, text_lengths(seed=s), 30 if full else 20) for s in ((0, 1, 2) if full else (0,))]
+    for dtype, name in ((torch.float32, "fp32"), (torch.bfloat16, "bf16"))[: len(FAST)]:
+        runs = [measure(bench, dtype, text_lengths(seed=s), 30 if full else 20) for s in ((0, 1, 2) if full else (0,))]
         encoder, bare, linear = (
             sum(run[key] for run in runs) / len(runs) * 1e3 for key in ("encoder", "bare", "linear")
         )
         result[f"of_bare_{name}"] = round(bare / encoder, 3)
         result[f"of_linear_{name}"] = round(linear / encoder, 3)
         print(f"{name}: encoder {encoder:.1f} ms, bare matmuls {bare:.1f} ms, of which linear layers {linear:.1f} ms")
-    print(json.dumps(result))
+    bench.reads("64 log-normal lengths, mean 50, maximum 512; random token ids")
+    bench.runs_in({"all sides": ", then ".join(sorted(FAST, reverse=True))})
+    bench.finish(result)
 
 
 if __name__ == "__main__":

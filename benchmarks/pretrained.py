@@ -25,6 +25,7 @@ from clearhead.tasks.task import Batch
 from clearhead.train.recipe import read_recipe
 from clearhead.train.run import prepare, train
 from clearhead.train.training_run import TrainingRun
+from machine import machine_facts
 
 EXAMPLES = 64
 
@@ -129,7 +130,7 @@ def main() -> None:
         "loss_here": round(ours, 6), "loss_in_transformers": round(other, 6), "difference": abs(ours - other),
     }  # fmt: skip
     if given.record:
-        record = {**summary, "versions": versions, **done}
+        record = {**summary, "versions": versions, "machine": machine_facts(), **done}
         given.record.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(json.dumps(summary))
 

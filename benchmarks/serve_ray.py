@@ -16,6 +16,8 @@ from pathlib import Path
 
 import httpx
 
+from benchmark import Benchmark
+
 EACH = 40  # requests per round, alternating between the two, so that other load affects both equally
 
 
@@ -88,6 +90,8 @@ def overhead(near: str, far: str, model: str, turns: int) -> dict[str, float]:
 
 
 def main() -> None:
+    bench = Benchmark(__file__, __doc__)
+    bench.parse()
     sys.path.insert(0, str(Path(__file__).parents[1]))
     from tests.serve.models import make_models
 
@@ -97,7 +101,9 @@ def main() -> None:
     ):
         found = measure(12)
     print(f"one process {found['plain_ms']} ms, Ray Serve behind HAProxy {found['ray_ms']} ms")
-    print(json.dumps(found))
+    bench.reads("three words, and a small classifier with random weights")
+    bench.runs_in({"both": "float32"})
+    bench.finish(found, peers=("ray",))
 
 
 if __name__ == "__main__":

@@ -1,17 +1,18 @@
-"""Timing against a peer on a noisy machine: interleaved, best of several rounds, as ratios."""
+"""Timing against a peer on a noisy machine: the sides take turns, and every round is kept."""
 
 from __future__ import annotations
 
 import ctypes
 import multiprocessing
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal, TypeVar
 
 from clearhead.models.precision import has_bfloat16
 
 Dtype = Literal["bfloat16", "float32"]
-FAST: tuple[Dtype, ...] = ("bfloat16", "float32") if has_bfloat16() else ("float32",)  # dtypes with hardware support
+# dtypes that a side may choose: without units for it, bfloat16 is emulated, ten times slower than float32
+FAST: tuple[Dtype, ...] = ("bfloat16", "float32") if has_bfloat16() else ("float32",)
 
 
 def keep_memory() -> None:
@@ -24,9 +25,11 @@ def keep_memory() -> None:
         pass
 
 
-def interleaved(works: dict[str, Callable[[], object]], rounds: int, *, budget: float = 60.0) -> dict[str, float]:
-    """Return the best time of each function in seconds, interleaved; stops early when the budget is spent."""
-    best = dict.fromkeys(works, float("inf"))
+def interleaved(
+    works: Mapping[str, Callable[[], object]], rounds: int, *, budget: float = 60.0
+) -> dict[str, list[float]]:
+    """Return the seconds of every round of each function; one round before them warms up and does not count."""
+    times: dict[str, list[float]] = {name: [] for name in works}
     for work in works.values():
         work()
     begin = time.perf_counter()
@@ -34,10 +37,10 @@ def interleaved(works: dict[str, Callable[[], object]], rounds: int, *, budget: 
         for name, work in works.items():
             start = time.perf_counter()
             work()
-            best[name] = min(best[name], time.perf_counter() - start)
+            times[name].append(time.perf_counter() - start)
         if time.perf_counter() - begin > budget:
             break
-    return best
+    return times
 
 
 Result = TypeVar("Result")

@@ -12,9 +12,7 @@ linear layers and the vocabulary alone, forward and backward (three per layer), 
 
 from __future__ import annotations
 
-import argparse
 import gzip
-import json
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +20,7 @@ import torch
 from torch import nn
 from transformers import MarianConfig, MarianMTModel
 
+from benchmark import Benchmark
 from clearhead.data import Ragged
 from clearhead.distributed import Distributed
 from clearhead.models import HeadConfig, ModelConfig, TransformerConfig, build
@@ -31,10 +30,9 @@ from clearhead.train.optimizer import make_optimizer
 from clearhead.train.prefetch import read_batches
 from clearhead.train.recipe import OptimizerConfig, TrainConfig
 from clearhead.train.signals import SignalGuard
-from lengths import text_lengths
-from timing import FAST, Dtype, interleaved, keep_memory
+from texts import data_file
+from timing import FAST, Dtype, keep_memory
 
-DATA = Path(__file__).parents[2] / "shared" / "data" / "multi30k"
 V, PAIRS = 8000, 128
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 STACK = TransformerConfig(
@@ -50,13 +48,10 @@ STACK = TransformerConfig(
 
 
 def pair_lengths() -> np.ndarray:
-    """Return source and target lengths (pairs, 2): those of Multi30k where it is available, else similar ones."""
-    if not DATA.is_dir():
-        source = np.array(text_lengths(29_000, mean=16, most=60))
-        return np.stack([source, np.maximum(2, source + np.random.default_rng(1).integers(-3, 4, len(source)))], 1)
+    """Return the source and target lengths of Multi30k (pairs, 2)."""
     sides = []
     for language in ("en", "de"):
-        with gzip.open(DATA / f"train.{language}.gz", "rt", encoding="utf-8") as file:
+        with gzip.open(data_file(f"multi30k:train.{language}.gz"), "rt", encoding="utf-8") as file:
             sides.append([round(len(line.split()) * 1.25) + 1 for line in file])
     return np.array(sides).T
 
@@ -142,13 +137,14 @@ class Bare:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--full", action="store_true", help="more batches and rounds: a few minutes")
-    full = parser.parse_args().full
+    bench = Benchmark(__file__, __doc__)
+    bench.parser.add_argument("--full", action="store_true", help="more batches and rounds: a few minutes")
+    full = bench.parse().full
     torch.set_num_threads(2)
     torch.manual_seed(0)
     keep_memory()
     lengths = pair_lengths()
+    bench.reads("multi30k: lengths of its training pairs; token ids are random")
     count, rounds, budget = (6, 4, 240.0) if full else (2, 2, 22.0)
     order = np.random.default_rng(0).permutation(len(lengths))
     random = [order[i * PAIRS : (i + 1) * PAIRS] for i in range(count)]
@@ -166,22 +162,19 @@ def main() -> None:
         ):
             works[f"{name}_{dtype}"] = lambda side=side, batches=batches: side.run(batches)
             tokens[f"{name}_{dtype}"] = int(sum(lengths[b].sum() for b in batches))
-    times = interleaved(works, rounds, budget=budget)
+    times = bench.interleaved("training", works, rounds, budget=budget)
     rate = {name: tokens[name] / seconds for name, seconds in times.items()}
     best = {name: max(FAST, key=lambda d: rate[f"{name}_{d}"]) for name in ("ours", "hf_random", "hf_sorted")}
     ours = rate[f"ours_{best['ours']}"]
     for name, value in rate.items():
         print(f"{name:20} {value:10,.0f} tokens/s")
-    print(
-        json.dumps(
-            {
-                "vs_hf_random": round(ours / rate[f"hf_random_{best['hf_random']}"], 3),
-                "vs_hf_sorted": round(ours / rate[f"hf_sorted_{best['hf_sorted']}"], 3),
-                "of_bare": round(ours / rate[f"bare_{best['ours']}"], 3),
-                "detail": {"best": best, "tokens_per_second": {n: round(r) for n, r in rate.items()}},
-            }
-        )
-    )
+    bench.runs_in({**best, "bare": best["ours"]})
+    bench.finish({
+        "vs_hf_random": round(ours / rate[f"hf_random_{best['hf_random']}"], 3),
+        "vs_hf_sorted": round(ours / rate[f"hf_sorted_{best['hf_sorted']}"], 3),
+        "of_bare": round(ours / rate[f"bare_{best['ours']}"], 3),
+        "tokens_per_second": {n: round(r) for n, r in rate.items()},
+    }, peers=("transformers",))  # fmt: skip
 
 
 if __name__ == "__main__":

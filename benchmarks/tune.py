@@ -7,13 +7,11 @@ candidate replaces the default if it is at least 3 % faster over these cases. Us
 `CLEARHEAD_TUNING=FILE`. `cache_masks_below` limits memory, not time, and keeps its default.
 
 `thresholds`: the chosen values. `changed`: those that differ from the defaults. `gain`: default time / chosen time of
-each. `machine`: processor, threads, bfloat16 instructions.
+each.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import time
 from collections.abc import Callable
@@ -23,13 +21,13 @@ from typing import Any
 
 import torch
 
+from benchmark import Benchmark
 from clearhead.attention import Causal, Layout, Window, attend
 from clearhead.attention.capture import look
 from clearhead.attention.tuning import Tuning, use_tuning, write_tuning
 from clearhead.models import TransformerConfig, build_encoder
 from clearhead.models.precision import has_bfloat16
 from lengths import text_lengths
-from timing import interleaved
 
 MIN_GAIN = 1.03
 HEADS, HEAD_DIM = 12, 64
@@ -167,22 +165,24 @@ def with_threshold(name: str, value: Any, work: Work) -> Work:
     return run
 
 
-def measure(name: str, candidates: tuple[Any, ...], cases: list[Any], rounds: int, seconds: float) -> dict[Any, float]:
+def measure(
+    bench: Benchmark, name: str, candidates: tuple[Any, ...], cases: list[Any], rounds: int, seconds: float
+) -> dict[Any, float]:
     """Return each candidate's time relative to the default: the geometric mean over the cases."""
     default, logs = getattr(Tuning(), name), dict.fromkeys(candidates, 0.0)
-    for case in cases:
-        works = {value: with_threshold(name, value, case.work()) for value in candidates}
-        best = interleaved(works, rounds, budget=seconds / len(cases))
+    for number, case in enumerate(cases):
+        works = {str(value): with_threshold(name, value, case.work()) for value in candidates}
+        best = bench.interleaved(f"{name}, case {number + 1}", works, rounds, budget=seconds / len(cases))
         for value in candidates:
-            logs[value] += math.log(best[value] / best[default])
+            logs[value] += math.log(best[str(value)] / best[str(default)])
     return {value: math.exp(total / len(cases)) for value, total in logs.items()}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure the thresholds of attention kernels on this machine.")
-    parser.add_argument("--full", action="store_true", help="more rounds")
-    parser.add_argument("--out", type=Path, help="file to write; use it with CLEARHEAD_TUNING=FILE")
-    args = parser.parse_args()
+    bench = Benchmark(__file__, __doc__)
+    bench.parser.add_argument("--full", action="store_true", help="more rounds")
+    bench.parser.add_argument("--out", type=Path, help="file to write; use it with CLEARHEAD_TUNING=FILE")
+    args = bench.parse()
     torch.manual_seed(0)
     rounds, seconds = (60, 30.0) if args.full else (4, 1.0)
     chosen, gains, started = asdict(Tuning()), {}, time.perf_counter()
@@ -191,7 +191,7 @@ def main() -> None:
         if name in BFLOAT16_ONLY and not args.full and not has_bfloat16():
             print(f"{name}  default {default}, not measured: no bfloat16 hardware (--full measures it)", flush=True)
             continue
-        ratios = measure(name, candidates, cases, rounds, seconds)
+        ratios = measure(bench, name, candidates, cases, rounds, seconds)
         best = min(ratios, key=lambda value: ratios[value])
         if 1 / ratios[best] >= MIN_GAIN:
             chosen[name], gains[name] = best, round(1 / ratios[best], 3)
@@ -204,14 +204,11 @@ def main() -> None:
         "thresholds": chosen,
         "changed": {name: chosen[name] for name in gains},
         "gain": gains,
-        "machine": {
-            "cpu": torch.backends.cpu.get_cpu_capability(),
-            "threads": torch.get_num_threads(),
-            "bfloat16": has_bfloat16(),
-        },
         "seconds": round(time.perf_counter() - started, 1),
     }
-    print(json.dumps(summary))
+    bench.reads("lengths and shapes in the script; random numbers in place of tokens")
+    bench.runs_in({"all candidates": "that of the case"})
+    bench.finish(summary)
 
 
 if __name__ == "__main__":

@@ -15,11 +15,10 @@ compared with.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from benchmark import Benchmark
 from clearhead.data import locate, read_rows
 from clearhead.distributed import Distributed
 from clearhead.hub.folder import open_folder
@@ -37,7 +37,7 @@ from clearhead.train.recipe import read_recipe
 from clearhead.train.run import prepare
 from clearhead.train.signals import SignalGuard
 from clearhead.vision import Patches
-from timing import FAST, interleaved, keep_memory
+from timing import FAST, keep_memory
 
 RECIPE = Path(__file__).parents[1] / "recipes" / "cifar10.yaml"
 CIFAR = "cifar10_jpg:cifar10_jpg.tar"
@@ -99,10 +99,12 @@ def augmented(pixels: Tensor) -> Tensor:
     return cut.float() / 127.5 - 1
 
 
-def plain_step(model: nn.Module, optimizer: torch.optim.Optimizer, pixels: Tensor, labels: Tensor) -> float:
-    """One update, in the dtype and memory layout that are fastest for it on this machine."""
+def plain_step(
+    model: nn.Module, optimizer: torch.optim.Optimizer, pixels: Tensor, labels: Tensor, dtype: str = FAST[0]
+) -> float:
+    """One update, in the memory layout that is fastest for it."""
     inputs = augmented(pixels).contiguous(memory_format=torch.channels_last)
-    with torch.autocast("cpu", torch.bfloat16, enabled="bfloat16" in FAST):
+    with torch.autocast("cpu", torch.bfloat16, enabled=dtype == "bfloat16"):
         logits = model(inputs)
     loss = nn.functional.cross_entropy(logits.float(), labels, label_smoothing=0.1)
     optimizer.zero_grad()
@@ -116,20 +118,20 @@ def plain_optimizer(model: nn.Module) -> torch.optim.Optimizer:
     return torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.06, fused=True)
 
 
-def vit_model(folder: str) -> tuple[Any, Any]:
+def vit_model(folder: str, dtype: torch.dtype) -> tuple[Any, Any]:
     """Return `transformers`' ViT with random weights, and ours with the same."""
     from transformers import ViTConfig, ViTModel
 
     torch.manual_seed(0)
-    theirs = ViTModel(ViTConfig(**VIT), add_pooling_layer=False).eval()
+    theirs: Any = ViTModel(ViTConfig(**VIT), add_pooling_layer=False).eval()
     theirs.save_pretrained(folder)
-    return theirs, open_folder(folder).model
+    return theirs.to(dtype), open_folder(folder, dtype=dtype).model
 
 
-def inference(rounds: int, count: int) -> dict[str, float]:
+def inference(bench: Benchmark, rounds: int, count: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
-        theirs, ours = vit_model(folder)
-    patches = ours.encoder.embedding
+        models = {dtype: vit_model(folder, getattr(torch, dtype)) for dtype in FAST}
+    patches = models["float32"][1].encoder.embedding
     assert isinstance(patches, Patches)
     pixels = torch.randn(count, 3, 224, 224)
     layout = patches.layout(pixels)
@@ -140,10 +142,19 @@ def inference(rounds: int, count: int) -> dict[str, float]:
         row[:, : image.shape[1], : image.shape[2]] = image
     ragged = patches.layout(images)
     with torch.inference_mode():
-        best = interleaved(
+        trials = {
+            "ours": {d: partial(m.encoder, pixels.to(getattr(torch, d)), layout) for d, (_, m) in models.items()},
+            "transformers": {d: partial(m, pixels.to(getattr(torch, d))) for d, (m, _) in models.items()},
+        }
+        dtypes = {side: bench.fastest_dtype(f"{side}, ViT", works) for side, works in trials.items()}
+        ours, theirs = models[dtypes["ours"]][1], models[dtypes["transformers"]][0]
+        own = [image.to(getattr(torch, dtypes["ours"])) for image in images]
+        padded = padded.to(getattr(torch, dtypes["transformers"]))
+        best = bench.interleaved(
+            "ViT",
             {
-                "ours": lambda: ours.encoder(pixels, layout), "theirs": lambda: theirs(pixels),
-                "ragged": lambda: ours.encoder(images, ragged), "padded": lambda: theirs(padded),
+                "ours": trials["ours"][dtypes["ours"]], "theirs": trials["transformers"][dtypes["transformers"]],
+                "ragged": lambda: ours.encoder(own, ragged), "padded": lambda: theirs(padded),
             },
             rounds,
         )  # fmt: skip
@@ -152,8 +163,8 @@ def inference(rounds: int, count: int) -> dict[str, float]:
     return {"vs_hf_vit": best["theirs"] / best["ours"], "ragged_vs_padded": best["padded"] / best["ragged"]}
 
 
-def training(rounds: int, steps: int) -> dict[str, float]:
-    """Time steps on images of CIFAR-10's size: real ones if they are there, else noise."""
+def training(bench: Benchmark, rounds: int, steps: int) -> dict[str, float]:
+    """Time steps on images of noise that have CIFAR-10's size."""
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as folder:
         from PIL import Image
@@ -174,6 +185,9 @@ def training(rounds: int, steps: int) -> dict[str, float]:
         assert parameters[0] == parameters[1], parameters
         pixels = torch.from_numpy(rng.integers(0, 256, (SIZE, 3, 32, 32), dtype="u1"))
         labels = torch.from_numpy(rng.integers(0, 10, SIZE))
+        trials = {dtype: partial(plain_step, plain, theirs, pixels, labels, dtype) for dtype in FAST}
+        dtype = bench.fastest_dtype("plain, training", trials)
+        bench.runs_in({"ours, training": settings.dtype})
         with SignalGuard() as stop:
 
             def ours() -> None:
@@ -184,9 +198,9 @@ def training(rounds: int, steps: int) -> dict[str, float]:
 
             def torch_alone() -> None:
                 for _ in range(steps):
-                    plain_step(plain, theirs, pixels, labels)
+                    trials[dtype]()
 
-            best = interleaved({"ours": ours, "plain": torch_alone}, rounds)
+            best = bench.interleaved("training", {"ours": ours, "plain": torch_alone}, rounds)
         size = len(batches.batch(*batches.place(0)))
     print({n: f"{1e3 * s / steps:.0f} ms a step" for n, s in best.items()}, f"batches of {size} and {SIZE}")
     return {"train_vs_plain": (best["plain"] / SIZE) / (best["ours"] / size)}
@@ -242,18 +256,21 @@ def accuracy(model: nn.Module, pixels: Tensor, labels: Tensor) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full", action="store_true", help="more rounds")
-    parser.add_argument("--plain-steps", type=int, help="train the plain model on CIFAR-10 for so many steps instead")
-    parser.add_argument("--seed", type=int, default=1, help="of --plain-steps: random seed. Default: 1.")
-    given = parser.parse_args()
+    bench = Benchmark(__file__, __doc__)
+    bench.parser.add_argument("--full", action="store_true", help="more rounds")
+    bench.parser.add_argument("--plain-steps", type=int, help="train the plain model on CIFAR-10 instead")
+    bench.parser.add_argument("--seed", type=int, default=1, help="of --plain-steps: random seed. Default: 1.")
+    given = bench.parse()
     keep_memory()
     if given.plain_steps:
-        print(json.dumps(train_plain(given.plain_steps, given.seed)))
+        bench.reads(CIFAR)
+        bench.runs_in({"plain": FAST[0]})
+        bench.finish(train_plain(given.plain_steps, given.seed))
         return
     torch.set_num_threads(2)
-    result = {**inference(8 if given.full else 3, 16), **training(8 if given.full else 3, 6)}
-    print(json.dumps({name: round(value, 3) for name, value in result.items()}))
+    result = {**inference(bench, 8 if given.full else 3, 16), **training(bench, 8 if given.full else 3, 6)}
+    bench.reads("images of noise: 224 x 224 pixels, sides from 80 to 224, and 32 x 32 for the training")
+    bench.finish({name: round(value, 3) for name, value in result.items()}, peers=("transformers",))
 
 
 if __name__ == "__main__":

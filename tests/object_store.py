@@ -6,6 +6,7 @@ import logging
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from clearhead.files.s3_path import S3Path, connect
 
@@ -20,7 +21,8 @@ def s3_server() -> Iterator[str]:
     from moto.server import ThreadedMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)  # a line for each request
-    models.S3_UPLOAD_PART_MIN_SIZE = MIN_PART_BYTES
+    settings: Any = models
+    settings.S3_UPLOAD_PART_MIN_SIZE = MIN_PART_BYTES
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:

@@ -322,7 +322,7 @@ def test_the_catalog_is_in_order():
     for name, one in DATASETS.items():
         assert one.name == name and re.fullmatch("[a-z][a-z0-9_]+", name)
         assert one.title and one.about.endswith(".") and one.license and one.examples > 0
-        assert re.search(r"\S+/\S+ at [0-9a-f]{12}", one.source)
+        assert re.search(r"\S+/\S+ at [0-9a-f]{12}|^npm \S+ \d+\.\d+\.\d+$", one.source)
         assert len({file.name for file in one.files}) == len(one.files)
         for file in one.files:
             assert re.fullmatch("[0-9a-f]{64}", file.sha256) and file.size > 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 import torch
@@ -26,10 +27,12 @@ TEXTS = [" ".join(DRAW.choices(WORDS, k=DRAW.randint(1, 5))) for _ in range(24)]
 def folder(corpus, tmp_path_factory):
     """A translator with sharp probabilities, whose texts end at different lengths."""
     loaded = opened(corpus, "marian")
+    model: Any = loaded.model
+    tokenizer: Any = loaded.tokenizer
     with torch.no_grad():
-        for block in loaded.model.decoder.blocks:
+        for block in model.decoder.blocks:
             block.feedforward_norm.weight.mul_(2.0)
-        loaded.model.head.output.bias[loaded.tokenizer.eos_id] += 2.5
+        model.head.output.bias[tokenizer.eos_id] += 2.5
     path = tmp_path_factory.mktemp("engine") / "model"
     save_folder(loaded, path)
     return path
@@ -134,7 +137,8 @@ def test_changed_weights_are_exported_again(folder):
     changed = clearhead.load(folder, dtype="float32")
     before = changed.translate(TEXTS, beam=1, engine="ctranslate2")
     with torch.no_grad():
-        changed.model.head.output.bias += torch.linspace(-2, 2, len(changed.model.head.output.bias))
+        bias = cast(Any, changed.model.head).output.bias
+        bias += torch.linspace(-2, 2, len(bias))
     ours = changed.translate(TEXTS, beam=1, engine="clearhead")
     theirs = changed.translate(TEXTS, beam=1, engine="ctranslate2")
     assert [t.ids for t in ours] == [t.ids for t in theirs] != [t.ids for t in before]

@@ -10,7 +10,8 @@ import torch
 from torch import nn
 
 from clearhead.files import atomic
-from clearhead.train.checkpoint import NAME, Checkpoints, Progress
+from clearhead.train.checkpoint import Checkpoints, Progress
+from clearhead.train.checkpoint_store import NAME
 from clearhead.train.optimizer import make_optimizer
 from clearhead.train.recipe import OptimizerConfig
 from clearhead.train.tracking import MetricLogger
@@ -52,7 +53,7 @@ def saved(folder: Path, count: int) -> dict[str, Tree]:
             records.write({"step": step, "loss": 1.0 / step}, {})
             progress = Progress(step=step, log_bytes=records.size())
             made = Checkpoints(folder / "checkpoints", 1).save(progress, *trained(step))
-            held[made.name] = read(made)
+            held[made.name] = read(Path(str(made)))
     return held
 
 

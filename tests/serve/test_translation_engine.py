@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
 
 import pytest
 
@@ -49,7 +50,7 @@ def test_clients_at_once_get_the_translations_of_their_texts(folders, tmp_path):
 def test_a_model_that_cannot_run_there_is_refused_at_the_start(folders, tmp_path):
     model = load(folders["translate"], dtype="float32")
     settings = json.loads(model.loaded.extra_files["generation_config.json"]) | {"no_repeat_ngram_size": 3}
-    model.loaded.extra_files["generation_config.json"] = json.dumps(settings).encode()
+    cast(Any, model.loaded.extra_files)["generation_config.json"] = json.dumps(settings).encode()
     model.save(tmp_path / "model")
     done = subprocess.run(
         [sys.executable, "-m", "clearhead.cli", "serve", str(tmp_path / "model"), "--port", "0", "--engine",

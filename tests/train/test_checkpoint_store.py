@@ -8,6 +8,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -67,8 +68,8 @@ def test_the_same_as_on_disk(stored, tmp_path):
     model, optimizer, checkpoints = stored()
     torch.manual_seed(0)
     disk = Checkpoints(tmp_path / "disk", 2).save(Progress(step=5), model, optimizer)
-    remote = contents(checkpoints.save(Progress(step=5), model, optimizer))
-    names = {p.name for p in disk.iterdir()} - {"clearhead.json"}
+    remote: Any = contents(checkpoints.save(Progress(step=5), model, optimizer))
+    names = {p.name for p in Path(str(disk)).iterdir()} - {"clearhead.json"}
     assert set(remote.files()) == names
     for name in names - {".metadata"}:  # which has the path
         assert (remote / name).read_bytes() == (disk / name).read_bytes()
@@ -90,8 +91,9 @@ def test_a_damaged_newest_falls_back_to_the_one_before(stored, name, how):
     model, optimizer, checkpoints = stored(keep=3)
     for step in (1, 2):
         checkpoints.save(Progress(step=step), model, optimizer)
-    newest = checkpoints.at(2)
-    spoil((newest if name == "clearhead.json" else contents(newest)) / name, how)
+    newest: Any = checkpoints.at(2)
+    holder: Any = newest if name == "clearhead.json" else contents(newest)
+    spoil(holder / name, how)
     again = Checkpoints(checkpoints.folder, 3)
     if (name, how) == ("clearhead.json", "gone"):
         assert again.newest() == checkpoints.at(1), "without a manifest it was never complete"
@@ -119,7 +121,7 @@ def test_of_two_writers_of_a_checkpoint_one_wins(stored):
         model[0].weight.fill_(2.0)
     with pytest.raises(CommitConflict, match=r"step-00000001 was written by another process .* End one of them"):
         second.save(Progress(step=1), model, optimizer)
-    newest = Checkpoints(first.folder, 2).newest()
+    newest: Any = Checkpoints(first.folder, 2).newest()
     first.read(newest, model, optimizer)
     assert torch.equal(model[0].weight, torch.ones_like(model[0].weight))
     assert len(newest.files()) == 4, "nothing is left of the loser"
@@ -153,7 +155,7 @@ def test_a_store_that_fails_is_reported(stored, monkeypatch):
     assert steps(checkpoints) == [1]
 
 
-def kill(folder: S3Path, count: int) -> dict[str, object]:
+def kill(folder: S3Path, count: int) -> dict[str, Any]:
     paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
     command = [sys.executable, "-m", "tests.train.kill_upload", str(folder), str(count)]

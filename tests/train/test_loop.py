@@ -37,7 +37,7 @@ def timeless(folder: Path) -> list[dict[str, Any]]:
 
 def newest(folder: Path, keep: int) -> Path:
     found = Checkpoints(folder / "checkpoints", keep).newest()
-    assert found is not None
+    assert isinstance(found, Path)
     return found
 
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 from clearhead.cli import app
 from clearhead.files import verify
 from clearhead.files.s3_folder import cache_home
+from clearhead.files.s3_path import S3Path
 from clearhead.train import Checkpoints
 from clearhead.train.tracking import TIMES, read_log
 from tests.train.tiny import texts, values
@@ -42,12 +44,12 @@ def timeless(data: bytes) -> list[dict[str, object]]:
     return [{k: v for k, v in record.items() if k not in TIMES} for record in records]
 
 
-def check_equal(out, disk: Path) -> None:
+def check_equal(out: S3Path, disk: Path) -> None:
     """A run in a store is the one on disk: weights, the state of the optimizer, the log."""
     assert (out / "model" / "model.safetensors").read_bytes() == (disk / "model" / "model.safetensors").read_bytes()
     assert timeless((out / "log.jsonl").read_bytes()) == timeless((disk / "log.jsonl").read_bytes())
     verify(out / "model")
-    remote, local = Checkpoints(out / "checkpoints", 1).newest(), Checkpoints(disk / "checkpoints", 1).newest()
+    remote, local = (cast(Any, Checkpoints(folder / "checkpoints", 1).newest()) for folder in (out, disk))
     assert remote.name == local.name
     (data,) = [name for name in remote.files() if name.endswith("__0_0.distcp")]
     assert (remote / data).read_bytes() == (local / "__0_0.distcp").read_bytes()
@@ -87,7 +89,7 @@ def test_killed_and_resumed_on_another_machine(here, bucket):
         assert done.returncode == -9, done.stderr
         shutil.rmtree(cache_home())
         newest = Checkpoints(out / "checkpoints", 3).newest()
-        assert newest.name == f"step-{step // 4 * 4:08d}"
+        assert newest is not None and newest.name == f"step-{step // 4 * 4:08d}"
     assert run("-o", out).exit_code == 0
     check_equal(out, here / "disk")
 
@@ -100,7 +102,7 @@ def test_two_processes_write_to_a_store(here, bucket):
         assert done.returncode == 0, done.stderr
     weights = "model/model.safetensors"
     assert (out / weights).read_bytes() == (here / "disk" / weights).read_bytes()
-    newest = Checkpoints(out / "checkpoints", 1).newest()
+    newest: Any = Checkpoints(out / "checkpoints", 1).newest()
     assert sum(name.endswith(".distcp") for name in newest.files()) == 2
 
 

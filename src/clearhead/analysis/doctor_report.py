@@ -151,7 +151,7 @@ def machine() -> dict[str, Any]:
         "cuda": torch.version.cuda,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
-        "cpu": _cpu_name(),
+        "cpu": cpu_name(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
         "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
@@ -160,7 +160,7 @@ def machine() -> dict[str, Any]:
     }
 
 
-def _cpu_name() -> str:
+def cpu_name() -> str:
     """The model of the processor as Linux has it; elsewhere what Python knows."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []

@@ -195,8 +195,9 @@ class Layout:
         return self._each(Tensor.pin_memory)
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> Layout:
-        tensors = (change(x) for x in (self.offsets, self.starts, self.positions, self.sequence_ids))
-        copy = Layout(*tensors, self.length)
+        copy = Layout(
+            change(self.offsets), change(self.starts), change(self.positions), change(self.sequence_ids), self.length
+        )  # fmt: skip
         copy.__dict__.update({k: v for k, v in self.__dict__.items() if k in ("host_lengths", "host_starts")})
         return copy
 
