@@ -40,7 +40,7 @@ from clearhead.text import Tokenizer
 from clearhead.train.loop import TrainingJob, make_batches, step
 from clearhead.train.malloc import retain_freed
 from clearhead.train.optimizer import make_optimizer
-from clearhead.train.prefetch import read_batches
+from clearhead.train.prefetch import StepParts, read_batches
 from clearhead.train.recipe import OptimizerConfig, TrainConfig
 from clearhead.train.signals import SignalGuard
 from texts import data_file
@@ -89,7 +89,8 @@ def our_rate(name: str, task: Any, columns: Any, dtype: str, folder: str) -> flo
     begin = time.perf_counter()
     with retain_freed():
         for number in range(steps):
-            inputs = read_batches(task, columns, batches.batch(*batches.place(number)), number)
+            parts = StepParts.of(task, columns, batches.batch(*batches.place(number)))
+            inputs = read_batches(task, columns, parts, number)
             step(job, optimizer, inputs, number, ranks, stop)
     return steps * BATCH[name] / (time.perf_counter() - begin)
 

@@ -48,7 +48,7 @@ from clearhead.text import Tokenizer
 from clearhead.train.loop import TrainingJob, make_batches, step
 from clearhead.train.malloc import retain_freed
 from clearhead.train.optimizer import clip, make_optimizer
-from clearhead.train.prefetch import read_batches
+from clearhead.train.prefetch import StepParts, read_batches
 from clearhead.train.recipe import OptimizerConfig, TrainConfig
 from clearhead.train.signals import SignalGuard
 from texts import data_file
@@ -123,7 +123,8 @@ def our_rate(kind: str, task: Any, columns: Any, words: Tokenizer, size: Size, d
                 optimizer.step()
                 optimizer.zero_grad()
             else:
-                step(job, optimizer, read_batches(task, columns, examples, number), number, ranks, stop)
+                inputs = read_batches(task, columns, StepParts.of(task, columns, examples), number)
+                step(job, optimizer, inputs, number, ranks, stop)
     spent = time.perf_counter() - begin
     return sum(int(task.lengths(columns, e).sum()) for e in order[size.warm :]) / spent
 

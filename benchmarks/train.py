@@ -27,7 +27,7 @@ from clearhead.models import HeadConfig, ModelConfig, TransformerConfig, build
 from clearhead.tasks import Translate
 from clearhead.train.loop import TrainingJob, step
 from clearhead.train.optimizer import make_optimizer
-from clearhead.train.prefetch import read_batches
+from clearhead.train.prefetch import StepParts, read_batches
 from clearhead.train.recipe import OptimizerConfig, TrainConfig
 from clearhead.train.signals import SignalGuard
 from texts import data_file
@@ -76,7 +76,8 @@ class Ours:
 
     def run(self, batches: list[np.ndarray]) -> None:
         for number, batch in enumerate(batches):
-            inputs = read_batches(self.job.task, self.job.columns, batch, number)
+            parts = StepParts.of(self.job.task, self.job.columns, batch)
+            inputs = read_batches(self.job.task, self.job.columns, parts, number)
             step(self.job, self.optimizer, inputs, number, Distributed(), SignalGuard())
 
 

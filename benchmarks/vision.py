@@ -32,7 +32,7 @@ from clearhead.distributed import Distributed
 from clearhead.hub.folder import open_folder
 from clearhead.train.loop import make_batches, step
 from clearhead.train.optimizer import make_optimizer
-from clearhead.train.prefetch import read_batches
+from clearhead.train.prefetch import StepParts, read_batches
 from clearhead.train.recipe import read_recipe
 from clearhead.train.run import prepare
 from clearhead.train.signals import SignalGuard
@@ -193,7 +193,7 @@ def training(bench: Benchmark, rounds: int, steps: int) -> dict[str, float]:
             def ours() -> None:
                 for number in range(steps):
                     examples = batches.batch(*batches.place(number))
-                    inputs = read_batches(job.task, job.columns, examples, number)
+                    inputs = read_batches(job.task, job.columns, StepParts.of(job.task, job.columns, examples), number)
                     step(job, optimizer, inputs, number, Distributed(), stop)
 
             def torch_alone() -> None:

@@ -70,7 +70,7 @@ def test_shards_are_read_anywhere_and_checked(tmp_path):
     names = []
     for number, part in enumerate((blocks[:20], blocks[20:21], [], blocks[21:])):
         name = f"shard-{number}.array_record"
-        sizes = write_shard(folder / name, part)
+        sizes, _ = write_shard(folder / name, part)
         assert sizes.tolist() == [[len(b.tokens), len(b.sentences), len(b.documents)] for b in part]
         (folder / name).with_suffix(SIZES).write_bytes(sizes.tobytes())
         names.append((name, len(part)))

@@ -16,7 +16,7 @@ from clearhead.train import make_recipe, prepare
 from clearhead.train.checkpoint import tensors_of
 from clearhead.train.loop import make_batches, step
 from clearhead.train.optimizer import make_optimizer
-from clearhead.train.prefetch import read_batches
+from clearhead.train.prefetch import StepParts, read_batches
 from clearhead.train.signals import SignalGuard
 from tests.distributed.tiny import WORDS
 
@@ -45,7 +45,8 @@ def measure(ranks: Distributed, values: dict[str, Any], base: Path) -> dict[str,
 
     def run(number: int) -> None:
         examples = batches.batch(*batches.place(number))
-        inputs = read_batches(job.task, job.columns, examples, number, distributed=ranks)
+        parts = StepParts.of(job.task, job.columns, examples, distributed=ranks)
+        inputs = read_batches(job.task, job.columns, parts, number)
         step(job, optimizer, inputs, number, ranks, SignalGuard())
 
     run(0)  # the optimizer has its state now

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from clearhead.data.shards import SIZES, packed, write_shard
+from clearhead.data.shards import INDEX, SIZES, packed, write_shard
 from clearhead.files import write_manifest
 from clearhead.text import tokenize_sentences, train_tokenizer
 
@@ -30,8 +30,9 @@ def made_shards(folder: Path, template: str = "bert", documents: int = 90, block
     blocks: list[tuple[str, int]] = []
     for number in range(3):
         path = folder / f"shard-{number}.array_record"
-        sizes = write_shard(path, packed(turned[number::3], block))
+        sizes, index = write_shard(path, packed(turned[number::3], block))
         path.with_suffix(SIZES).write_bytes(sizes.tobytes())
+        path.with_suffix(INDEX).write_bytes(index.tobytes())
         blocks.append((path.name, len(sizes)))
     write_manifest(folder, {"blocks": blocks, "block": block, "tokenizer": words.fingerprint()})
     return folder

@@ -18,7 +18,7 @@ from clearhead.train import Checkpoints, NotFinite, Stopped, TrainingJob, fit
 from clearhead.train.checkpoint import tensors_of
 from clearhead.train.loop import step
 from clearhead.train.optimizer import lr_factor, make_optimizer
-from clearhead.train.prefetch import read_batches
+from clearhead.train.prefetch import StepParts, read_batches
 from clearhead.train.signals import SignalGuard
 from clearhead.train.tracking import TIMES, read_log
 
@@ -76,7 +76,8 @@ def test_the_log_has_every_step_and_evaluation(begin):
 def one_step(run, examples, **settings):
     job = job_of(run, settings=replace(run.recipe.train, **settings))
     optimizer = make_optimizer(job.model, job.settings.optimizer)
-    inputs = read_batches(job.task, job.columns, examples, 0, job.settings.gradient_accumulation)
+    parts = StepParts.of(job.task, job.columns, examples, job.settings.gradient_accumulation)
+    inputs = read_batches(job.task, job.columns, parts, 0)
     loss, norm, _ = step(job, optimizer, inputs, 0, Distributed(), SignalGuard())
     return loss, norm, weights(job)
 
@@ -280,7 +281,8 @@ def test_every_optimizer_tensor_is_part_of_the_state(begin):
     run = begin(steps=2)
     job = job_of(run)
     optimizer = make_optimizer(job.model, job.settings.optimizer)
-    step(job, optimizer, read_batches(job.task, job.columns, np.arange(5), 0), 0, Distributed(), SignalGuard())
+    inputs = read_batches(job.task, job.columns, StepParts.of(job.task, job.columns, np.arange(5)), 0)
+    step(job, optimizer, inputs, 0, Distributed(), SignalGuard())
     kept = tensors_of(job.model, optimizer)
     params = dict(job.model.named_parameters())
     assert set(kept) == {f"model.{n}" for n in params} | {

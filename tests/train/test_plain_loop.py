@@ -14,7 +14,7 @@ from torch import nn
 from clearhead.distributed import Distributed
 from clearhead.train.loop import make_batches, step
 from clearhead.train.optimizer import make_optimizer
-from clearhead.train.prefetch import read_batches
+from clearhead.train.prefetch import StepParts, read_batches
 from clearhead.train.recipe import read_recipe
 from clearhead.train.run import prepare
 from clearhead.train.signals import SignalGuard
@@ -79,7 +79,7 @@ def test_steps_equal_those_of_a_plain_loop(vision, tmp_path):
         for number in range(6):
             examples = batches.batch(*batches.place(number))
             batch = job.task.collate(job.columns, examples, number + 1)
-            inputs = read_batches(job.task, job.columns, examples, number)
+            inputs = read_batches(job.task, job.columns, StepParts.of(job.task, job.columns, examples), number)
             loss, norm, _ = step(job, optimizer, inputs, number, Distributed(), stop)
             expected = nn.functional.cross_entropy(plain(batch.ids), batch.labels, label_smoothing=0.1)
             theirs.zero_grad()

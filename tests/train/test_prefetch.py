@@ -10,11 +10,11 @@ import torch
 
 from clearhead.distributed import Distributed
 from clearhead.tasks.task import Batch
-from clearhead.train.prefetch import Prefetcher, StepBatches, read_batches
+from clearhead.train.prefetch import REQUEST_AHEAD, Prefetcher, StepBatches, StepParts, read_batches
 
 
 def batches_of(number: int) -> StepBatches:
-    return StepBatches(np.array([number]), 1, {}, [])
+    return StepBatches(StepParts(np.array([number]), [], range(0)), {}, 1)
 
 
 def test_the_next_step_is_read_while_this_one_computes():
@@ -27,7 +27,7 @@ def test_the_next_step_is_read_while_this_one_computes():
 
     with Prefetcher(read, 3) as prefetcher:
         for number in range(3):
-            assert prefetcher.take(number).examples == [number]
+            assert prefetcher.take(number).parts.examples == [number]
             assert number == 2 or began[number + 1].wait(5), "the next step is not read"
     assert len(names) == 3 and all(name.startswith("prefetch") for name in names)
 
@@ -72,21 +72,39 @@ def test_reading_leaves_the_global_random_numbers_alone(begin):
     """Dropout draws from them while the thread reads."""
     job = begin().job(Distributed(), shown=False)
     before = random_state()
-    read_batches(job.task, job.columns, np.arange(8), 3)
+    read_batches(job.task, job.columns, StepParts.of(job.task, job.columns, np.arange(8)), 3)
     assert random_state() == before
 
 
 @pytest.mark.parametrize(("ranks", "accumulation"), [(1, 4), (2, 2), (4, 1)])
 def test_ranks_read_together_what_one_process_reads(begin, ranks, accumulation):
     job, examples = begin().job(Distributed(), shown=False), np.arange(9)
-    alone = read_batches(job.task, job.columns, examples, 3, 4)
-    parts: dict[int, Batch] = {}
+    alone = read_batches(job.task, job.columns, StepParts.of(job.task, job.columns, examples, 4), 3)
+    found: dict[int, Batch] = {}
     for rank in range(ranks):
-        read = read_batches(job.task, job.columns, examples, 3, accumulation, Distributed(rank, ranks))
-        assert (read.targets, read.slices) == (alone.targets, alone.slices)
-        assert not parts.keys() & read.parts.keys()
-        parts |= read.parts
-    assert parts.keys() == alone.parts.keys()
-    for number, batch in parts.items():
-        assert torch.equal(batch.ids, alone.parts[number].ids)
-        assert torch.equal(batch.labels, alone.parts[number].labels)
+        parts = StepParts.of(job.task, job.columns, examples, accumulation, Distributed(rank, ranks))
+        read = read_batches(job.task, job.columns, parts, 3)
+        assert (read.targets, parts.slices) == (alone.targets, alone.parts.slices)
+        assert parts.own_examples.tolist() == [e for part in parts.own for e in examples[parts.slices[part]]]
+        assert not found.keys() & read.batches.keys()
+        found |= read.batches
+    assert found.keys() == alone.batches.keys()
+    for number, batch in found.items():
+        assert torch.equal(batch.ids, alone.batches[number].ids)
+        assert torch.equal(batch.labels, alone.batches[number].labels)
+
+
+def test_each_step_is_requested_once_and_before_it_is_read():
+    events: list[tuple[str, int]] = []
+
+    def read(number: int) -> StepBatches:
+        events.append(("read", number))
+        return batches_of(number)
+
+    with Prefetcher(read, 9, lambda number: events.append(("request", number))) as prefetcher:
+        for number in range(3, 9):
+            prefetcher.take(number)
+    assert [number for kind, number in events if kind == "request"] == list(range(3, 9))
+    for number in range(3, 9):
+        requested = events.index(("request", number))
+        assert requested < events.index(("read", max(3, number - REQUEST_AHEAD)))

@@ -16,7 +16,7 @@ from clearhead.tasks import Embed, TaskConfig
 from clearhead.text import Tokenizer, train_tokenizer
 from clearhead.train.loop import TrainingJob, make_batches, step
 from clearhead.train.optimizer import make_optimizer
-from clearhead.train.prefetch import read_batches
+from clearhead.train.prefetch import StepParts, read_batches
 from clearhead.train.recipe import OptimizerConfig, TrainConfig
 from clearhead.train.signals import SignalGuard
 
@@ -56,7 +56,7 @@ def gradients(task: Embed, model: Model, columns: dict, accumulation: int) -> tu
     model = copy.deepcopy(model)
     job = TrainingJob(task, model, columns, settings, 0, Path())
     examples = make_batches(task, columns, settings).batch(0, 0)
-    inputs = read_batches(task, columns, examples, 0, accumulation)
+    inputs = read_batches(task, columns, StepParts.of(task, columns, examples, accumulation), 0)
     loss, _, _ = step(job, make_optimizer(model, optimizer), inputs, 0, Distributed(), SignalGuard())
     return loss, {name: p.detach() for name, p in model.named_parameters()}
 

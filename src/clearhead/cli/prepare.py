@@ -27,7 +27,7 @@ def prepare(
         Path,
         typer.Argument(help="Folder of .txt, .jsonl, .parquet or .warc files, compressed or not; or one such file."),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of shards to write.")],
+    out: Annotated[str, typer.Option("--out", "-o", help="Folder of shards to write, also s3://BUCKET/PREFIX.")],
     tokenizer: Annotated[
         str, typer.Option(help="Folder with a tokenizer: a model folder, or one from `clearhead tokenizer train`.")
     ],
@@ -81,6 +81,7 @@ def prepare(
     from clearhead.data.prepare.prepare_corpus import PrepareConfig
     from clearhead.data.prepare.prepare_corpus import prepare as run
     from clearhead.data.prepare.slurm import SlurmConfig
+    from clearhead.files.s3_path import folder_at
 
     settings = PrepareConfig(tokenizer, block, split, text, language, tuple(quality or ()), dedup)
     slurm = SlurmConfig(partition, time_limit or SlurmConfig.time)
@@ -96,7 +97,7 @@ def prepare(
                 bars[stage] = progress.add_task(stage, total=tasks)
             progress.update(bars[stage], completed=done)
 
-        summary = run(corpus, out, settings, on=on, workers=workers, slurm=slurm, on_progress=on_progress)
+        summary = run(corpus, folder_at(out), settings, on=on, workers=workers, slurm=slurm, on_progress=on_progress)
     seconds = time.perf_counter() - begin
     if as_json:
         typer.echo(json.dumps({**asdict(summary), "seconds": round(seconds, 2)}))
@@ -104,7 +105,7 @@ def prepare(
         show(Console(highlight=False), summary, out, block, seconds)
 
 
-def show(console: Console, summary: PrepareSummary, out: Path, block: int, seconds: float) -> None:
+def show(console: Console, summary: PrepareSummary, out: str, block: int, seconds: float) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, show_header=False)

@@ -8,7 +8,9 @@ SHA-256 and the number of blocks of each shard; blocks can be read in any order.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -19,11 +21,16 @@ import numpy.typing as npt
 
 from clearhead.data.batches import Integers
 from clearhead.data.ragged import Columns
-from clearhead.files import Manifest, read_manifest, read_parts, safe_join, verify
+from clearhead.data.remote_shards import RemoteShard, cached_table, reading_pool
+from clearhead.files import FileEntry, Manifest, read_manifest, read_parts, safe_join, verify
+from clearhead.files.manifest import Folder
+from clearhead.files.record_chunks import ChunkTable, chunk_table
+from clearhead.files.s3_path import S3Path, folder_at
 
 Sizes = npt.NDArray[np.uint32]
 
 SIZES = ".sizes"  # suffix of the file with the block sizes of a shard
+INDEX = ".index"  # suffix of the file with the places of its blocks
 FORMAT = 1
 _HEADER = struct.Struct("<BBxxIII")  # format, bytes per token, number of tokens, sentences and documents
 
@@ -103,30 +110,39 @@ def packed(documents: Iterable[Sequence[Sequence[int]]], size: int) -> Iterator[
         yield block()
 
 
-def write_shard(path: Path, blocks: Iterable[ShardBlock]) -> Sizes:
-    """Write blocks to a shard, deterministically; returns the numbers of tokens, sentences and documents, (n, 3)."""
+def write_shard(path: Path, blocks: Iterable[ShardBlock]) -> tuple[Sizes, ChunkTable]:
+    """Write blocks to a shard, deterministically; returns two tables with a row for each block.
+
+    The first has the numbers of tokens, sentences and documents, (n, 3), the second the places in the file.
+    """
     from array_record.python.array_record_module import ArrayRecordWriter
 
     writer = ArrayRecordWriter(str(path), "group_size:1,zstd:3")
     sizes: list[tuple[int, int, int]] = []
+    checksums: list[int] = []
     try:
         for block in blocks:
-            writer.write(block.to_bytes())
+            record = block.to_bytes()
+            writer.write(record)
+            checksums.append(zlib.crc32(record))
             sizes.append((len(block.tokens), len(block.sentences), len(block.documents)))
     finally:
         writer.close()
-    return np.array(sizes, dtype="<u4").reshape(-1, 3)
+    return np.array(sizes, dtype="<u4").reshape(-1, 3), chunk_table(path, checksums)
 
 
 class Shards:
     """The blocks of one or more folders of shards as one sequence; blocks are read on demand.
 
-    The block sizes of each shard are in a file of their own, which is memory-mapped.
+    The block sizes of each shard are in a file of their own, which is memory-mapped. A folder may be in an object
+    store: then this file is copied to the cache when the shard is first used, as is that with the places of blocks.
     """
 
-    def __init__(self, *folders: str | Path, check: bool = True) -> None:
-        self.folders = [Path(folder) for folder in folders]
-        self._paths: list[Path] = []
+    def __init__(self, *folders: str | Folder, check: bool = True) -> None:
+        self.folders = [folder_at(folder) for folder in folders]
+        self._paths: list[Folder] = []
+        self._entries: list[Mapping[str, FileEntry]] = []  # of the files beside each shard
+        self._pool = reading_pool() if any(isinstance(folder, S3Path) for folder in self.folders) else None
         self._ends: list[int] = []  # number of blocks up to the end of each shard
         self._readers: dict[int, Any] = {}
         self._tables: dict[int, Sizes] = {}
@@ -137,17 +153,22 @@ class Shards:
             sizes.append(int(manifest.metadata["block"]))
         self.size = max(sizes)  # maximum tokens of a block
 
-    def _add(self, folder: Path, manifest: Manifest) -> None:
-        parts = {folder: manifest} | {folder / name: part for name, part in read_parts(folder, manifest).items()}
-        blocks = [(path, *one) for path, part in sorted(parts.items()) for one in part.metadata.get("blocks", ())]
+    def _add(self, folder: Folder, manifest: Manifest) -> None:
+        parts = {"": manifest} | read_parts(folder, manifest)
+        blocks = [
+            (folder / name if name else folder, part.files, *one)
+            for name, part in sorted(parts.items())
+            for one in part.metadata.get("blocks", ())
+        ]
         if not blocks and "block" not in manifest.metadata:
             raise ValueError(f"{folder} has no shards: create them with `clearhead prepare`")
         tokenizer: dict[str, str] = manifest.metadata["tokenizer"]
         if self._ends and tokenizer != self.tokenizer:
             raise ValueError(f"{folder} has another tokenizer than {self.folders[0]}: read them separately")
         self.tokenizer = tokenizer  # fingerprint
-        for path, name, count in blocks:
+        for path, files, name, count in blocks:
             self._paths.append(safe_join(path, name))
+            self._entries.append(files)
             self._ends.append(count + (self._ends[-1] if self._ends else 0))
 
     def __len__(self) -> int:
@@ -156,7 +177,21 @@ class Shards:
     def __getitem__(self, i: int) -> ShardBlock:
         return self.take([i])[0]
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether there are blocks in an object store."""
+        return self._pool is not None
+
+    def request(self, wanted: Sequence[int] | Integers) -> None:
+        """Begin to read the blocks of these numbers that are in an object store."""
+        for shard, _, inner in self._by_shard(wanted):
+            reader = self._reader(shard)
+            if isinstance(reader, RemoteShard):
+                reader.request(inner.tolist())
+
     def take(self, wanted: Sequence[int] | Integers) -> list[ShardBlock]:
+        if self.is_remote:
+            self.request(wanted)
         blocks: dict[int, ShardBlock] = {}
         for shard, places, inner in self._by_shard(wanted):
             for place, data in zip(places.tolist(), self._reader(shard).read(inner.tolist()), strict=True):
@@ -165,7 +200,10 @@ class Shards:
 
     def sizes(self, wanted: Sequence[int] | Integers) -> Integers:
         sizes = np.zeros((len(wanted), 3), dtype=np.int64)
-        for shard, places, inner in self._by_shard(wanted):
+        parts = list(self._by_shard(wanted))
+        if self._pool is not None:  # many tables may have to be copied
+            list(self._pool.map(self._table, (shard for shard, _, _ in parts if shard not in self._tables)))
+        for shard, places, inner in parts:
             sizes[places] = self._table(shard)[inner]
         return sizes
 
@@ -181,16 +219,32 @@ class Shards:
 
     def _table(self, shard: int) -> Sizes:
         if shard not in self._tables:
-            path = self._paths[shard].with_suffix(SIZES)
-            self._tables[shard] = np.memmap(path, "<u4", "r").reshape(-1, 3)
+            path = self._paths[shard].with_name(_beside(self._paths[shard], SIZES))
+            if isinstance(path, S3Path):
+                self._tables[shard] = cached_table(path, self._entries[shard].get(path.name), "<u4")
+            else:
+                self._tables[shard] = np.memmap(path, "<u4", "r").reshape(-1, 3)
         return self._tables[shard]
 
     def _reader(self, shard: int) -> Any:
         if shard not in self._readers:
-            from array_record.python.array_record_module import ArrayRecordReader
+            path = self._paths[shard]
+            if isinstance(path, S3Path) and self._pool is not None:
+                self._readers[shard] = self._remote(shard, path, self._pool)
+            else:
+                from array_record.python.array_record_module import ArrayRecordReader
 
-            self._readers[shard] = ArrayRecordReader(str(self._paths[shard]))
+                self._readers[shard] = ArrayRecordReader(str(path))
         return self._readers[shard]
+
+    def _remote(self, shard: int, path: S3Path, pool: ThreadPoolExecutor) -> RemoteShard:
+        index = path.with_name(_beside(path, INDEX))
+        return RemoteShard(path, index, self._entries[shard].get(index.name), pool)
+
+
+def _beside(path: Folder, suffix: str) -> str:
+    """Return the name of a file beside a shard."""
+    return path.name.rpartition(".")[0] + suffix
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,3 +295,9 @@ def block_size_of(columns: Columns) -> int | None:
     """Return the maximum tokens of a block if the columns are those of shards, else None."""
     column = columns.get("ids")
     return column.source.shards.size if isinstance(column, _ShardColumn) else None
+
+
+def remote_range(columns: Columns) -> ShardRange | None:
+    """Return the blocks of the columns if some are in an object store, else None."""
+    column = columns.get("ids")
+    return column.source if isinstance(column, _ShardColumn) and column.source.shards.is_remote else None

@@ -20,7 +20,7 @@ from clearhead.train.findings import MAX_PLACES, DataFinding
 from clearhead.train.image_check import check_images
 from clearhead.train.loop import make_batches, step
 from clearhead.train.optimizer import make_optimizer
-from clearhead.train.prefetch import read_batches
+from clearhead.train.prefetch import StepParts, read_batches
 from clearhead.train.recipe import Recipe
 from clearhead.train.run import prepare
 from clearhead.train.run_data import read_part, split_parts
@@ -162,7 +162,8 @@ def _training_seconds(run: Any) -> float:
     with SignalGuard() as stop:
         for number in range(min(TIMED_STEPS + WARMUP_STEPS, settings.last)):
             examples = batches.batch(*batches.place(number))
-            inputs = read_batches(job.task, job.columns, examples, number, settings.gradient_accumulation)
+            parts = StepParts.of(job.task, job.columns, examples, settings.gradient_accumulation)
+            inputs = read_batches(job.task, job.columns, parts, number)
             start = time.perf_counter()
             step(job, optimizer, inputs, number, Distributed(), stop)
             times.append(time.perf_counter() - start)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.data import Columns, DistinctBatches, FixedSizeBatches, TokenBudgetBatches
-from clearhead.data.shards import block_size_of
+from clearhead.data.shards import block_size_of, remote_range
 from clearhead.distributed import Distributed
 from clearhead.distributed.whole_batch import whole_batch_backward
 from clearhead.files.manifest import Folder
@@ -24,7 +24,7 @@ from clearhead.tasks.task import Batch, Trainable, WholeBatchLoss
 from clearhead.train.checkpoint import Checkpoints, Progress
 from clearhead.train.malloc import TRIM_EVERY_STEPS, retain_freed, trim
 from clearhead.train.optimizer import clip, lr_factor, make_optimizer, set_rate
-from clearhead.train.prefetch import Prefetcher, StepBatches, read_batches
+from clearhead.train.prefetch import Prefetcher, StepBatches, StepParts, read_batches
 from clearhead.train.recipe import TrainConfig
 from clearhead.train.signals import Interrupted, SignalGuard, Stopped
 from clearhead.train.tracking import MetricLogger, ProgressBar, Tracker
@@ -98,11 +98,19 @@ def fit(job: TrainingJob, distributed: Distributed | None = None) -> Progress:
     shown, stopping = job.shown and distributed.is_main, False
     device = next(job.model.parameters()).device
 
-    def read(number: int) -> StepBatches:
+    def parts_of(number: int) -> StepParts:
         examples = batches.batch(*batches.place(number))
-        accumulation = settings.gradient_accumulation
-        found = read_batches(job.task, job.columns, examples, number, accumulation, distributed)
+        return StepParts.of(job.task, job.columns, examples, settings.gradient_accumulation, distributed)
+
+    def read(number: int) -> StepBatches:
+        found = read_batches(job.task, job.columns, parts_of(number), number)
         return found.pin() if device.type == "cuda" else found
+
+    request = None
+    if (blocks := remote_range(job.columns)) is not None:
+
+        def request(number: int) -> None:
+            blocks.shards.request(np.unique(parts_of(number).own_examples) + blocks.first)
 
     make_logger = partial(MetricLogger, job.folder, progress.step, progress.log_bytes, job.trackers)
     with (
@@ -110,7 +118,7 @@ def fit(job: TrainingJob, distributed: Distributed | None = None) -> Progress:
         checkpoints,
         make_logger() if distributed.is_main else nullcontext() as logger,
         SignalGuard(launched=distributed.size > 1) as stop,
-        Prefetcher(read, settings.last) as prefetcher,
+        Prefetcher(read, settings.last, request) as prefetcher,
         ProgressBar(settings.last, progress.step, shown=shown) as screen,
     ):
         clock = _Clock(progress, settings.last)
@@ -145,7 +153,7 @@ def fit(job: TrainingJob, distributed: Distributed | None = None) -> Progress:
 
             epoch, i = batches.place(progress.step)
             inputs = prefetcher.take(progress.step)
-            examples = inputs.examples
+            examples = inputs.parts.examples
             lr = settings.optimizer.lr * lr_factor(progress.step + 1, settings.last, settings.schedule)
             set_rate(optimizer, lr)
             loss, norm, stopping = step(job, optimizer, inputs, progress.step, distributed, stop)
@@ -188,12 +196,12 @@ def step(
     def part_of(part: int) -> Batch:
         seed = np.random.SeedSequence([job.seed, number, part]).generate_state(1, np.uint64)[0]
         torch.manual_seed(int(seed >> 1))  # dropout depends on step and part only, not on history
-        return inputs.parts[part].to(device)
+        return inputs.batches[part].to(device)
 
     if isinstance(task, WholeBatchLoss):
         assert inputs.whole is not None
         whole, embed = inputs.whole.to(device), task.vectors
-        sizes = [int(job.columns["texts"].lengths(inputs.examples[part]).sum()) for part in inputs.slices]
+        sizes = [int(job.columns["texts"].lengths(inputs.parts.examples[part]).sum()) for part in inputs.parts.slices]
 
         def vectors(part: int) -> Tensor:
             with autocast(settings.dtype, device):
@@ -202,10 +210,10 @@ def step(
         def mean_loss(vectors: Tensor, batch: Batch) -> Tensor:
             return task.vectors_loss(vectors, batch) / inputs.targets
 
-        value = whole_batch_backward(vectors, mean_loss, whole, sizes, list(inputs.parts), distributed)
+        value = whole_batch_backward(vectors, mean_loss, whole, sizes, list(inputs.batches), distributed)
         total = value / distributed.batch_ranks
     else:
-        for part in inputs.parts:
+        for part in inputs.batches:
             batch = part_of(part)
             with autocast(settings.dtype, device):
                 loss = task.loss(job.model, batch) / inputs.targets

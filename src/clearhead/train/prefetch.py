@@ -7,57 +7,83 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Self
 
+import numpy as np
+
 from clearhead.data import Columns, Integers, split_batch
 from clearhead.distributed import Distributed
 from clearhead.tasks.task import Batch, Trainable, WholeBatchLoss
 
+REQUEST_AHEAD = 4  # steps, where data takes a while to come
+
+
+@dataclass(frozen=True, eq=False)
+class StepParts:
+    """The examples of a step, in parts: one for each rank and accumulated gradient."""
+
+    examples: Integers  # of all ranks
+    slices: list[slice]  # the examples of each part
+    own: range  # the parts of this rank
+
+    @staticmethod
+    def of(
+        task: Trainable,
+        columns: Columns,
+        examples: Integers,
+        accumulation: int = 1,
+        distributed: Distributed | None = None,
+    ) -> StepParts:
+        """Divide examples among the ranks, each of which computes `accumulation` parts one after another."""
+        distributed = distributed or Distributed()
+        slices = split_batch(task.lengths(columns, examples), distributed.batch_ranks * accumulation)
+        first = distributed.batch_rank * accumulation
+        return StepParts(examples, slices, range(first, first + accumulation))
+
+    @property
+    def own_examples(self) -> Integers:
+        """The examples of this rank."""
+        return np.concatenate([self.examples[self.slices[part]] for part in self.own])
+
 
 @dataclass(frozen=True, eq=False)
 class StepBatches:
-    """What one rank reads in a step. A step is computed in parts: one for each rank and accumulated gradient."""
+    """What one rank reads in a step."""
 
-    examples: Integers  # of all ranks
+    parts: StepParts
+    batches: dict[int, Batch]  # of this rank, by the numbers of their parts
     targets: int  # of all ranks; the loss is divided by them
-    parts: dict[int, Batch]  # of this rank, by their number among the parts of all ranks
-    slices: list[slice]  # the examples of each part
     whole: Batch | None = None  # all examples at once, for a loss that compares them with each other
 
     def pin(self) -> Self:
         """Return the batches in page-locked memory, which a GPU reads while it computes."""
-        parts = {number: batch.pin() for number, batch in self.parts.items()}
-        return replace(self, parts=parts, whole=self.whole and self.whole.pin())
+        batches = {part: batch.pin() for part, batch in self.batches.items()}
+        return replace(self, batches=batches, whole=None if self.whole is None else self.whole.pin())
 
 
-def read_batches(
-    task: Trainable,
-    columns: Columns,
-    examples: Integers,
-    number: int,
-    accumulation: int = 1,
-    distributed: Distributed | None = None,
-) -> StepBatches:
-    """Read the batches of step `number` on this rank, which computes `accumulation` parts one after another.
+def read_batches(task: Trainable, columns: Columns, parts: StepParts, number: int) -> StepBatches:
+    """Read the batches of step `number`.
 
     No torch seed is read or changed: those are for dropout, and the model may be computing at the same time.
     """
-    distributed = distributed or Distributed()
-    slices = split_batch(task.lengths(columns, examples), distributed.batch_ranks * accumulation)
-    first = distributed.batch_rank * accumulation
-    own = range(first, first + accumulation)
+    examples = parts.examples
     return StepBatches(
-        examples,
+        parts,
+        {part: task.collate(columns, examples[parts.slices[part]], number + 1) for part in parts.own},
         int(task.num_targets(columns, examples).sum()),
-        {part: task.collate(columns, examples[slices[part]], number + 1) for part in own},
-        slices,
         task.collate(columns, examples) if isinstance(task, WholeBatchLoss) else None,
     )
 
 
 class Prefetcher:
-    """Reads the steps before `last` in order, the next one in a thread. As a context it ends with the thread."""
+    """Reads the steps before `last` in order, the next one in a thread. As a context it ends with the thread.
 
-    def __init__(self, read: Callable[[int], StepBatches], last: int) -> None:
-        self._read, self._last = read, last
+    `request` begins to get what a step will read, a few steps before it is read.
+    """
+
+    def __init__(
+        self, read: Callable[[int], StepBatches], last: int, request: Callable[[int], None] | None = None
+    ) -> None:
+        self._read, self._last, self._request = read, last, request
+        self._requested: int | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="prefetch")
         self._next: tuple[int, Future[StepBatches]] | None = None
 
@@ -69,9 +95,17 @@ class Prefetcher:
 
     def take(self, number: int) -> StepBatches:
         """Return the batches of a step, and begin to read those of the next one."""
-        at, found = self._next or (number, self._thread.submit(self._read, number))
+        at, found = self._next or (number, self._thread.submit(self._work, number))
         assert at == number, f"step {number} was asked for, {at} was read"
         batches = found.result()
         following = number + 1
-        self._next = (following, self._thread.submit(self._read, following)) if following < self._last else None
+        self._next = (following, self._thread.submit(self._work, following)) if following < self._last else None
         return batches
+
+    def _work(self, number: int) -> StepBatches:
+        if self._request is not None:
+            first = number if self._requested is None else self._requested
+            self._requested = min(number + REQUEST_AHEAD + 1, self._last)
+            for ahead in range(first, self._requested):
+                self._request(ahead)
+        return self._read(number)

@@ -14,6 +14,8 @@ from clearhead.data.reweighing import WeightedRows
 from clearhead.data.shards import ShardRange, Shards
 from clearhead.data.split import chain_rows, first_rows, rename_columns, stratified_split
 from clearhead.files import new_folder, write_atomic
+from clearhead.files.s3_folder import cached_copy
+from clearhead.files.s3_path import S3Path, folder_at, is_s3
 from clearhead.tasks import Task, Translate
 from clearhead.tasks.labels import COLUMNS as LABELS
 from clearhead.tasks.model_presets import TEMPLATE
@@ -86,7 +88,8 @@ def open_shards(part: Part, base: Path) -> Shards | None:
     names = part.get("shards")
     if names is None:
         return None
-    folders = [locate(name, base) for name in ([names] if isinstance(names, str) else names)]
+    listed = [names] if isinstance(names, str) else names
+    folders = [folder_at(name) if is_s3(name) else locate(name, base) for name in listed]
     return Shards(*folders, check=False)
 
 
@@ -114,7 +117,12 @@ def load_tokenizer(
     if base_model is not None:
         return base_model.tokenizer
     if (shards := open_shards(recipe.data.train, base)) is not None:
-        return Tokenizer.load(shards.folders[0] / "tokenizer")
+        tokenizer = shards.folders[0] / "tokenizer"
+        return Tokenizer.load(
+            cached_copy(tokenizer, "tokenizer", lambda name: "/" not in name)
+            if isinstance(tokenizer, S3Path)
+            else tokenizer
+        )
     if settings.folder is not None:
         return Tokenizer.load(locate(settings.folder, base))
     target = folder / "tokenizer"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
@@ -9,14 +10,18 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
+from clearhead.data.prepare import prepare_corpus
 from clearhead.data.prepare.prepare_corpus import MAX_SHARDS, PrepareConfig, check_size, prepare
 from clearhead.data.prepare.steps import SHARDS_PER_PART, SealPart, part_name
 from clearhead.data.shards import Shards
 from clearhead.files import FileEntry, IntegrityError, Manifest, manifest, sha256, verify
 from clearhead.files.manifest import MAX_MANIFEST_BYTES
+from clearhead.files.s3_folder import cache_home
+from clearhead.files.s3_path import S3Path
 from clearhead.text import Tokenizer, train_tokenizer
 
 pytest.importorskip("datatrove")
@@ -125,6 +130,32 @@ def test_many_shards_are_in_parts_with_a_manifest_each(plain, corpus, tmp_path, 
     manifest.write_text(manifest.read_text().replace("array_record", "array_rekord", 1))
     with pytest.raises(IntegrityError, match=f"{parts[0]}/clearhead.json"):
         Shards(target, check=False)
+
+
+def test_the_same_bytes_in_a_store(plain, corpus, bucket, monkeypatch):
+    """Interrupted while the last files are uploaded, it has no manifest; the same command completes it."""
+    target, complete = bucket / "shards", prepare_corpus.upload_file
+
+    def broken(source: Path, there: S3Path) -> None:
+        if there.name == "tokenizer.json":
+            raise ValueError("the store is gone")
+        complete(source, there)
+
+    monkeypatch.setattr(prepare_corpus, "upload_file", broken)
+    with pytest.raises(ValueError, match="the store is gone"):
+        made(corpus, target)
+    assert any(name.startswith("part-00000/") for name in target.files())
+    with pytest.raises(IntegrityError, match=r"clearhead\.json' is missing"):
+        Shards(target)
+    monkeypatch.setattr(prepare_corpus, "upload_file", complete)
+    assert made(corpus, target) == plain[1]
+    stored = {name: hashlib.sha256((target / name).read_bytes()).hexdigest() for name in target.files()}
+    assert stored == hashes(plain[0])
+    here, there = Shards(plain[0]), Shards(target)
+    assert [b.to_bytes() for b in here.take(range(len(here)))] == [b.to_bytes() for b in there.take(range(len(there)))]
+    assert not any((cache_home() / "corpora").rglob("*.work"))
+    with pytest.raises(ValueError, match="already exists"):
+        made(corpus, target)
 
 
 def test_leftovers_of_a_killed_task_are_not_published(corpus, tmp_path):

@@ -29,7 +29,10 @@ from clearhead.data.prepare.steps import (
     read_counts,
     regex_word_tokenizer,
 )
-from clearhead.files import publish_folder, sync_tree, write_atomic, write_manifest
+from clearhead.files import MANIFEST, publish_folder, sync_tree, write_atomic, write_manifest
+from clearhead.files.manifest import Folder
+from clearhead.files.s3_folder import cache_home, upload_file
+from clearhead.files.s3_path import S3Path
 from clearhead.text import Tokenizer
 
 QUALITY = ("gopher", "repetition", "fineweb", "c4")
@@ -78,7 +81,7 @@ class PrepareSummary:
 
 def prepare(
     corpus: Path,
-    target: Path,
+    target: Folder,
     settings: PrepareConfig,
     *,
     on: Executor = "local",
@@ -86,19 +89,30 @@ def prepare(
     slurm: SlurmConfig | None = None,
     on_progress: Callable[[str, int, int], object] = lambda stage, done, tasks: None,
 ) -> PrepareSummary:
-    """Create a folder of shards, or resume an interrupted run; `on_progress` receives (stage, tasks done, tasks)."""
-    corpus, target = corpus.absolute(), target.absolute()  # a worker may have another working directory
+    """Create a folder of shards, or resume an interrupted run; `on_progress` receives (stage, tasks done, tasks).
+
+    A target in an object store is prepared in a folder of the cache, and uploaded in parts by the tasks of the last
+    stage; its manifest is put last.
+    """
+    corpus = corpus.absolute()  # a worker may have another working directory
+    if isinstance(target, S3Path):
+        target.check_access()
+        exists = (target / MANIFEST).exists()
+        work = cache_home() / "corpora" / target.bucket / f"{target.key}.work"
+    else:
+        target = target.absolute()
+        exists = target.exists()
+        work = target.with_name(f"{target.name}.work")
     settings = replace(settings, tokenizer=str(Path(settings.tokenizer).absolute()))
     tokenizer = Tokenizer.load(settings.tokenizer)
     files = files_of(corpus)
     runs = tasks_of(files, settings.task_bytes)
     check_size(len(runs))
-    work = target.with_name(f"{target.name}.work")
-    if target.exists():
+    if exists:
         raise ValueError(f"{target} already exists: choose another folder or delete it")
     _claim(work, corpus, settings, runs)
     SilenceDatatrove()  # before datatrove is imported
-    for stage in stages(corpus, work, settings, runs):
+    for stage in stages(corpus, work, settings, runs, str(target) if isinstance(target, S3Path) else None):
         run_stage(stage, work / "logs" / stage.name, on=on, workers=workers, on_progress=on_progress, slurm=slurm)
     summary = _summary(work, settings, runs)
     _finish(work, target, settings, tokenizer, summary)
@@ -114,8 +128,10 @@ def check_size(shards: int) -> None:
         )
 
 
-def stages(corpus: Path, work: Path, settings: PrepareConfig, runs: list[list[Path]]) -> list[PrepareStage]:
-    """Return the stages: read and filter, find duplicates, pack into shards, hash them."""
+def stages(
+    corpus: Path, work: Path, settings: PrepareConfig, runs: list[list[Path]], upload: str | None = None
+) -> list[PrepareStage]:
+    """Return the stages: read and filter, find duplicates, pack into shards, hash and upload them."""
     tasks = len(runs)
     names = tuple(tuple(str(path) for path in run) for run in runs)
     filtered, shards, quarantine, sources, counts = (
@@ -145,7 +161,8 @@ def stages(corpus: Path, work: Path, settings: PrepareConfig, runs: list[list[Pa
             PackTokens(shards, counts, settings.tokenizer, settings.block, settings.language),
         ])
     )  # fmt: skip
-    result.append(PrepareStage("seal", ceil(tasks / SHARDS_PER_PART), lambda: [SealPart(shards, counts, tasks)]))
+    seal = SealPart(shards, counts, tasks, upload)
+    result.append(PrepareStage("seal", ceil(tasks / SHARDS_PER_PART), lambda: [seal]))
     return result
 
 
@@ -201,12 +218,15 @@ def _count(folder: Path) -> int:
 
 def _finish(
     work: Path,
-    target: Path,
+    target: Folder,
     settings: PrepareConfig,
     tokenizer: Tokenizer,
     summary: PrepareSummary,
 ) -> None:
-    """Add tokenizer, quarantine, hashes of the sources and a manifest to the sealed parts; move all to `target`."""
+    """Add tokenizer, quarantine, hashes of the sources and a manifest to the sealed parts; move all to `target`.
+
+    Sealed parts are in an object store already.
+    """
     new = work / "shards"
     for path in new.iterdir():
         if not path.name.startswith("part-"):  # of a run that was stopped here
@@ -220,7 +240,14 @@ def _finish(
         "block": settings.block, "tokenizer": tokenizer.fingerprint(), "steps": steps, "summary": asdict(summary),
         "vocab_size": tokenizer.vocab_size,
     })  # fmt: skip
-    for path in (new / "tokenizer", new):
-        sync_tree(path, recursive=False)
-    publish_folder(new, target)
+    if isinstance(target, S3Path):
+        for path in sorted(new.rglob("*")):
+            name = path.relative_to(new).as_posix()
+            if path.is_file() and name != MANIFEST and not name.startswith("part-"):
+                upload_file(path, target / name)
+        (target / MANIFEST).commit_bytes((new / MANIFEST).read_bytes())
+    else:
+        for path in (new / "tokenizer", new):
+            sync_tree(path, recursive=False)
+        publish_folder(new, target)
     shutil.rmtree(work)

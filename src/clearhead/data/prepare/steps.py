@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.data.prepare.documents import Split, UnreadableDocument, documents
-from clearhead.data.shards import SIZES, packed, write_shard
+from clearhead.data.shards import INDEX, SIZES, packed, write_shard
 from clearhead.files import sha256, sync_tree, write_atomic, write_manifest
+from clearhead.files.s3_folder import upload_folder
+from clearhead.files.s3_path import S3Path
 from clearhead.text import Tokenizer, split_sentences, tokenize_sentences
 
 TOKENIZE_DOCUMENTS = 256  # documents tokenized at once
@@ -131,10 +133,11 @@ class PackTokens:
         target = Path(self.folder) / part_name(rank) / shard_name(rank, world_size)
         target.parent.mkdir(parents=True, exist_ok=True)
         part = target.with_suffix(".part")
-        sizes = write_shard(part, packed(self._sentences(data, places), self.block))
+        sizes, index = write_shard(part, packed(self._sentences(data, places), self.block))
         names = "".join(f"{place}\n" for place in places).encode()
         write_atomic(target.with_suffix(PLACES), gzip.compress(names, 6, mtime=0))
         write_atomic(target.with_suffix(SIZES), sizes.tobytes())
+        write_atomic(target.with_suffix(INDEX), index.tobytes())
         os.replace(part, target)
         tokens, sentences, _ = sizes.sum(axis=0, dtype=int).tolist()
         counts = {"documents": len(places), "blocks": len(sizes), "tokens": tokens, "sentences": sentences}
@@ -149,11 +152,12 @@ class PackTokens:
 
 @dataclass(frozen=True)
 class SealPart:
-    """Last step: hash the files of a part, delete what a killed task left there, and write the part's manifest."""
+    """Last step: hash the files of a part, delete what a killed task left there, write its manifest, upload it."""
 
     folder: str
     counts: str
     num_shards: int
+    upload: str | None = None  # address of the corpus in an object store
 
     def __call__(self, data: Any, rank: int, world_size: int) -> None:
         first = rank * SHARDS_PER_PART
@@ -162,13 +166,15 @@ class SealPart:
         expected: set[str] = set()
         for shard in range(first, min(first + SHARDS_PER_PART, self.num_shards)):
             path = Path(shard_name(shard, self.num_shards))
-            expected |= {path.name, path.with_suffix(SIZES).name, path.with_suffix(PLACES).name}
+            expected |= {path.name, *(path.with_suffix(suffix).name for suffix in (SIZES, INDEX, PLACES))}
             blocks.append((path.name, read_counts(self.counts, shard)["blocks"]))
         for path in part.iterdir():
             if path.name not in expected:
                 path.unlink()
         write_manifest(part, {"blocks": blocks})
         sync_tree(part)
+        if self.upload is not None:
+            upload_folder(part, S3Path.parse(self.upload) / part.name, overwrite=True)
 
 
 def split_words(text: str) -> list[str]:

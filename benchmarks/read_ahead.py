@@ -1,0 +1,118 @@
+"""Training from shards in an object store with added latency, beside the same shards on disk.
+
+    python benchmarks/read_ahead.py [--latency-ms 20] [--steps 12] [--rounds 2] [--width 256]
+
+Starts moto's S3 server and a proxy that delays each request, both processes of their own, uploads made shards, and
+trains the same language model from both, in turns. `ratio` is the median speed from the store over that from disk; the
+server takes its time from the same cores. The last line is a JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import torch
+from tests.train.shards import made_shards
+
+from clearhead.files.s3_folder import upload_folder
+from clearhead.files.s3_path import S3Path, connect
+from clearhead.train import make_recipe, prepare, train
+
+SKIPPED = 2  # steps at the start
+BLOCK = 256
+
+
+@contextmanager
+def running(command: list[str]) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@contextmanager
+def delayed_store(latency: float) -> Iterator[None]:
+    """An S3 server behind a proxy, at the endpoint of the environment."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    root = str(Path(__file__).parents[1])
+    os.environ["PYTHONPATH"] = os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])
+    with (
+        running([sys.executable, "-m", "moto.server", "-p", str(port)]),
+        running([sys.executable, "-m", "tests.latency_proxy", str(latency), str(port)]) as proxy,
+    ):
+        assert proxy.stdout is not None
+        os.environ["AWS_ENDPOINT_URL"] = f"http://127.0.0.1:{int(proxy.stdout.readline())}"
+        os.environ |= {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_REGION": "us-east-1"}
+        for _ in range(600):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.1)
+        yield
+
+
+def step_times(base: Path, name: str, shards: str, steps: int, width: int) -> list[float]:
+    """Train, and return the seconds of each step."""
+    times: list[float] = []
+
+    def track(step: int, numbers: Mapping[str, float]) -> None:
+        if "loss" in numbers:
+            times.append(time.perf_counter())
+
+    values: dict[str, Any] = {
+        "task": "language_model",
+        "data": {"train": {"shards": shards}, "validation_rows": 2, "max_len": BLOCK},
+        "model": {"width": width, "num_heads": 4, "num_layers": 4, "ffn_dim": 4 * width, "dropout": 0.0},
+        "train": {
+            "steps": steps, "batch_tokens": 8 * BLOCK, "dtype": "float32", "evaluate_every": steps, "save_every": steps,
+        },
+    }  # fmt: skip
+    train(prepare(make_recipe(values), base, base / name), trackers=[track], shown=False)
+    return [b - a for a, b in zip(times[SKIPPED:-1], times[SKIPPED + 1 :], strict=True)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--latency-ms", type=float, default=20, help="added to each request")
+    parser.add_argument("--steps", type=int, default=12, help="of each run")
+    parser.add_argument("--rounds", type=int, default=2, help="runs from each place")
+    parser.add_argument("--width", type=int, default=256, help="of the model")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, delayed_store(given.latency_ms / 1000):
+        base = Path(folder)
+        os.environ["CLEARHEAD_CACHE"] = str(base / "cache")
+        bucket = S3Path("bucket")
+        connect().create_bucket(Bucket=bucket.bucket)
+        blocks = given.steps * 8
+        upload_folder(made_shards(base / "shards", "gpt2", documents=blocks * 8, block=BLOCK), bucket / "shards")
+        disk: list[float] = []
+        store: list[float] = []
+        for i in range(given.rounds):
+            disk += step_times(base, f"disk-{i}", "shards", given.steps, given.width)
+            store += step_times(base, f"store-{i}", str(bucket / "shards"), given.steps, given.width)
+    here, there = statistics.median(disk), statistics.median(store)
+    result = {"latency_ms": given.latency_ms, "disk_s": round(here, 4), "store_s": round(there, 4)}
+    result |= {"ratio": round(here / there, 3), "steps": len(store), "threads": torch.get_num_threads()}
+    print(json.dumps({"benchmark": "read_ahead", **result}))
+
+
+if __name__ == "__main__":
+    main()
