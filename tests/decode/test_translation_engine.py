@@ -112,7 +112,9 @@ def test_auto_is_int8_where_the_dtype_is_left_to_the_machine(folder, model):
     beam = model.generator.beam(default=5)
     assert model.translation_engine.select("auto", beam, 8).name == "clearhead float32"
     fast = clearhead.load(folder, dtype="auto")
+    before = {name: p.clone() for name, p in fast.model.named_parameters()}
     assert fast.translation_engine.select("auto", beam, 8).name == "ctranslate2 int8"
+    assert all(torch.equal(p, before[name]) for name, p in fast.model.named_parameters())
     assert fast.translation_engine.select("clearhead", beam, 8).name.startswith("clearhead ")
     found = fast.translate(TEXTS, beam=1)
     same = sum(a.ids == b.ids for a, b in zip(found, model.translate(TEXTS, beam=1), strict=True))

@@ -32,6 +32,7 @@ class ContinuousDecoder:
 
     def __init__(self, constraints: GenerationConstraints) -> None:
         self._constraints = constraints
+        self._ends = np.array(constraints.eos_token_ids, dtype=np.int64)
         self._state: DecoderState | None = None
         self._processor: LogitsProcessor | None = None
         self._sampler = Sampler()
@@ -93,7 +94,7 @@ class ContinuousDecoder:
         picked = tokens.cpu().numpy()
         for read, token in zip(self._read, picked.tolist(), strict=True):
             read.append(token)
-        done = np.isin(picked, self._constraints.eos_token_ids) | last
+        done = (picked[:, None] == self._ends).any(1) | last
         result = DecodeStep(self._names, picked, chosen.cpu().numpy(), done)
         self._next, self._steps = tokens, self._steps + 1
         self._keep(compact(done))

@@ -1,20 +1,21 @@
 """Fused decoding steps of a Transformer on a CPU, with as few operations as possible.
 
 The results equal those of the modules, from the same weights: queries, keys and values of a layer are one product, and
-weights are packed once for the matrix units. Hooks and custom modules are not supported: `state.py` calls
+weights are packed for oneDNN at their first large product. A few rows of float32 are faster in torch's own product: it
+reads the weights as they are and needs no padding rows. Hooks and custom modules are not supported: `state.py` calls
 `unsupported_reason` first, and runs the modules themselves where it returns one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.attention import Dot, MultiHead, ScaledDot
-from clearhead.attention.fused_linear import fused_linear
+from clearhead.attention.fused_linear import ACTIVATIONS, fused_linear
 from clearhead.attention.hooks import is_observed
 from clearhead.attention.kernels.cached_step import attend_buffers, spread_bias
 from clearhead.attention.kv_cache import CrossAttentionCache, KVCache
@@ -23,6 +24,8 @@ from clearhead.models.heads import LMHead
 from clearhead.models.row_padding import pad_rows
 from clearhead.models.transformer import TransformerStack
 
+SMALL_ROWS = 12  # of float32: up to here torch's own product is the faster one
+LARGE_WEIGHT = 2**20  # elements; oneDNN is faster for them, from the third row on
 Norm = Callable[[Tensor], Tensor]
 Rotate = Callable[[Tensor], Tensor]
 
@@ -48,25 +51,36 @@ def unsupported_reason(decoder: TransformerStack, head: LMHead, dtype: torch.dty
     return None
 
 
-@dataclass(frozen=True, eq=False)
 class PackedLinear:
-    """Linear layers with one input, concatenated and packed for the matrix units."""
+    """Linear layers with one input, concatenated; packed for the matrix units when many rows are multiplied."""
 
-    weight: Tensor
-    bias: Tensor | None
-
-    @staticmethod
-    def of(first: nn.Linear, *more: nn.Linear, rows: int) -> PackedLinear:
-        """Pack the weights of the layers; `rows` is the expected number of input rows."""
+    def __init__(self, first: nn.Linear, *more: nn.Linear, rows: int) -> None:
+        """`rows` is the expected number of input rows."""
         layers = (first, *more)
-        weight = torch.cat([layer.weight for layer in layers]) if more else first.weight
+        self._weight = (torch.cat([layer.weight for layer in layers]) if more else first.weight).detach()
         biases: list[Tensor | None] = [layer.bias for layer in layers]
         joined = [b.detach() for b in biases if b is not None]
-        packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), rows)
-        return PackedLinear(packed, torch.cat(joined) if joined else None)
+        self._bias = torch.cat(joined) if joined else None
+        self._rows = rows
+        self._packed: Tensor | None = None
+        is_float32, is_large = self._weight.dtype == torch.float32, self._weight.numel() > LARGE_WEIGHT
+        self._small = (2 if is_large else SMALL_ROWS) if is_float32 else 0
 
     def __call__(self, x: Tensor, activation: str | None = None, add: Tensor | None = None) -> Tensor:
-        return fused_linear(x, self.weight, self.bias, activation, add)
+        rows = len(x)
+        if rows <= self._small:
+            out = F.linear(x, self._weight, self._bias)
+            out = out if activation is None else ACTIVATIONS[activation](out)
+            return out if add is None else out.add_(add)
+        packed = self._packed
+        if packed is None:
+            packed = self._packed = torch.ops.mkldnn._reorder_linear_weight(self._weight, self._rows)
+        out = fused_linear(pad_rows(x), packed, self._bias, activation, None if add is None else pad_rows(add))
+        return out if len(out) == rows else out[:rows]
+
+    def once(self, x: Tensor) -> Tensor:
+        """Compute the layers for a single input: packing takes as long as a product."""
+        return fused_linear(x, self._weight, self._bias, None, None)
 
 
 class FusedAttention:
@@ -76,11 +90,10 @@ class FusedAttention:
         self.width = part.head_dim
         self.heads = part.query.out_features // self.width
         self.groups = part.key.out_features // self.width
-        self.context = PackedLinear.of(part.key, part.value, rows=rows) if cross else None
-        self.inputs = PackedLinear.of(part.query, rows=rows) if cross else PackedLinear.of(
-            part.query, part.key, part.value, rows=rows
-        )  # fmt: skip
-        self.output = PackedLinear.of(part.output, rows=rows)
+        self.context = PackedLinear(part.key, part.value, rows=rows) if cross else None
+        own = (part.query,) if cross else (part.query, part.key, part.value)
+        self.inputs = PackedLinear(*own, rows=rows)
+        self.output = PackedLinear(part.output, rows=rows)
         self.query_norm: nn.Module | None = part.query_norm
         self.key_norm: nn.Module | None = part.key_norm
         scale = part.core.score.scale(self.width)
@@ -97,7 +110,7 @@ class FusedAttention:
 
     def cache_context(self, layer: int, memory: Tensor, cache: CrossAttentionCache) -> None:
         assert self.context is not None
-        parts = self.context(pad_rows(memory))[: len(memory)].view(len(memory), -1, self.width)  # (M, 2 G, K)
+        parts = self.context.once(pad_rows(memory))[: len(memory)].view(len(memory), -1, self.width)  # (M, 2 G, K)
         cache.put(layer, self.key(parts[:, : self.groups], None), parts[:, self.groups :])
 
     def spread(self, bias: Tensor, width: int = 1) -> Tensor:
@@ -119,9 +132,9 @@ class FusedLayer:
             self.cross = FusedAttention(block.cross, cross=True, rows=rows)
             self.norms.insert(1, _norm(block.cross_norm))
         self.activation = feedforward.activation
-        self.up = PackedLinear.of(feedforward.up, rows=rows)
-        self.gate = PackedLinear.of(feedforward.gate, rows=rows) if isinstance(feedforward, GatedFeedForward) else None
-        self.down = PackedLinear.of(feedforward.down, rows=rows)
+        self.up = PackedLinear(feedforward.up, rows=rows)
+        self.gate = PackedLinear(feedforward.gate, rows=rows) if isinstance(feedforward, GatedFeedForward) else None
+        self.down = PackedLinear(feedforward.down, rows=rows)
 
     def step(
         self, x: Tensor, number: int, slots: KVCache, table: Tensor | None, rotate: Rotate | None,
@@ -175,7 +188,11 @@ class FusedDecoder:
                 fused[id(block)] = FusedLayer(block, rows)
         self.layers = [fused[id(block)] for block in decoder.blocks]
         self._norm, self._pre_logits = decoder.norm, head.pre_logits
-        self._output = PackedLinear.of(head.output, rows=rows)
+        self._output = PackedLinear(head.output, rows=rows)
+
+    def pad(self, x: Tensor) -> Tensor:
+        """Return x (R, D) with padding rows, unless its products need none."""
+        return x if x.dtype == torch.float32 and len(x) <= SMALL_ROWS else pad_rows(x)
 
     def logits(self, x: Tensor) -> Tensor:
         """Return the logits (R, V) of the last layer's vectors (R, D)."""

@@ -60,7 +60,7 @@ class LogitsProcessor:
             return False
         if constraints.min_len and bool((np.array(prompt_sizes) + steps < constraints.min_len).any()):
             return False
-        return len({self._phase(number) for number in steps.tolist()}) == 1
+        return bool((steps == steps[0]).all()) or len({self._phase(number) for number in steps.tolist()}) == 1
 
     def _phase(self, step: int) -> tuple[bool, bool]:
         """Returns whether an end token is too early, and whether this is the first token that the model chooses."""

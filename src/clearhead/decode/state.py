@@ -21,7 +21,6 @@ from clearhead.layers import Block, BlockContext
 from clearhead.models.heads import LMHead
 from clearhead.models.model import Model
 from clearhead.models.recurrent import RecurrentDecoder
-from clearhead.models.row_padding import pad_rows
 from clearhead.models.transformer import TransformerStack
 
 CANNOT_JOIN = "sequences of an encoder-decoder start together: only a language model supports continuous batching"
@@ -160,7 +159,7 @@ class TransformerState:
                     layer.cross.cache_context(number, memory, cached)
                 self._context = memory[:0], layout, cached
             context = cached, first.cross.spread(cached.table.view(slots.num_sequences, 1, 1, -1), slots.width)
-        rows, x = len(x), pad_rows(x)
+        rows, x = len(x), fused.pad(x)
         for number, layer in enumerate(fused.layers):
             local = stack.local is not None and number in stack.local.layers
             x = layer.step(x, number, slots, near if local else table, local_rotate if local else rotate, context)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 CHUNK = 64  # tokens with one maximum
 BLOCK = 2**18  # scores per thread and pass: a megabyte
+FEW = 2**17  # scores; below, one best token per row is found faster by torch's own operations
 
 
 def topk(
@@ -27,10 +28,14 @@ def topk(
     if banned is not None:
         banned_scores = scores[:, banned].float()
         scores.index_fill_(1, banned, float("-inf"))
-    maxima, sums = _reduce(scores, chunks, normal)
+    is_greedy = count == 1 and W == 1 and scores.numel() <= FEW
+    maxima, sums = _reduce(scores, 0 if is_greedy else chunks, normal)
     if not normal:
         sums = sums if banned_scores is None else torch.logaddexp(sums, banned_scores.logsumexp(1))
         base = base - sums.view(B, per)
+    if is_greedy:
+        top, word = scores.max(1, keepdim=True)
+        return top.float() + base, torch.zeros_like(word), word
     device, parts = scores.device, list[tuple[Tensor, Tensor, Tensor]]()
     if chunks:
         ranked = (maxima.unflatten(0, (B, per)) + base.unsqueeze(2)).flatten(1)  # (B, W chunks)

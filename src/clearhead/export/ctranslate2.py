@@ -223,4 +223,4 @@ def _weight(layer: nn.Linear) -> Tensor:
 
 
 def _to_numpy(tensor: Tensor) -> np.ndarray:
-    return tensor.detach().float().cpu().numpy()
+    return np.array(tensor.detach().float().cpu().numpy())  # a copy: quantization writes into the array
