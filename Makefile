@@ -4,7 +4,7 @@ BIN ?= .venv/bin
 # three on two cores: tests of servers, kills and clients wait as much as they compute
 WORKERS ?= 3
 
-.PHONY: packages setup checks test slow bench reference docs web dist smoke
+.PHONY: packages setup checks test slow bench records reference docs web dist smoke
 
 packages: # the system packages that are missing
 	.ci/packages
@@ -28,7 +28,11 @@ slow:
 	$(BIN)/pytest -m slow
 
 bench:
-	for script in $(filter-out %/beside_trainer.py %/pretrained.py %/__init__.py %/clients.py %/litserve_side.py %/answers.py %/captions.py %/cross_lingual.py %/emoji.py,$(wildcard benchmarks/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	for script in $(filter-out %/beside_trainer.py %/beside_sentence_transformers.py %/pretrained.py %/__init__.py %/benchmark.py %/machine.py %/texts.py %/timing.py %/lengths.py %/clients.py %/litserve_side.py %/answers.py %/captions.py %/cross_lingual.py %/emoji.py,$(wildcard benchmarks/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+records: # measures all that docs/speed.md shows, for this kind of machine, and writes the page: hours, on an idle machine
+	$(BIN)/python docs/speed_page.py --commands | PATH="$(abspath $(BIN)):$$PATH" sh -ex
+	$(BIN)/python docs/speed_page.py
 
 web: # the viewer and the server's pages: checked, tested, built into the package; fails if the committed files differ
 	cd web && npm install --no-save --no-audit --no-fund --silent && npm test --silent && npm run build --silent

@@ -52,6 +52,7 @@ from timing import FAST
 HERE = Path(__file__).parent
 CLIENTS = 64
 TIMEOUT_S = 300.0  # of a round of a side
+STARTUP_S = 300.0
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class Side:
         self._command, self._log = command, log
         self.address = f"http://127.0.0.1:{port}"
 
-    def is_up(self, wait: float = 120.0) -> bool:
+    def is_up(self, wait: float = STARTUP_S) -> bool:
         """Return whether the server starts; it is suspended then."""
         end = time.monotonic() + wait
         while self._process.poll() is None and time.monotonic() < end:
@@ -314,6 +315,7 @@ def main() -> None:
     bench.parser.add_argument("--infinity", help="the command `infinity_emb` of an environment that has it")
     bench.parser.add_argument("--no-ray", action="store_true", help="leave out Ray Serve")
     options = bench.parse()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that no server outlives this process
     torch.set_num_threads(2)
     size = FULL if options.full else Size()
     infinity = options.infinity or shutil.which("infinity_emb")
@@ -341,6 +343,8 @@ def main() -> None:
             with ray_servers as through_ray:
                 started = {name: Side(words, ports[name], Path(folder) / name) for name, words in commands.items()}
                 sides = {name: side for name, side in started.items() if side.is_up()}
+                if "ours" not in sides:
+                    raise RuntimeError("clearhead serve did not come up: its last lines are above")
                 ray = through_ray(size.turns)["ray_overhead_ms"] if through_ray else None
             rates = measure(size, sides, gpt, texts, dtypes["ours"])
         finally:

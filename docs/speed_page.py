@@ -7,6 +7,7 @@ each kind of machine in its record. Other pages show some rows between `<!-- fig
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -146,6 +147,12 @@ SECTIONS = (
             "p99_ms": "p99 latency of embeddings, with 64 requests always pending, ms",
             "ray_overhead_ms": "Ray Serve behind HAProxy: added to the median latency of one client, ms",
         }),
+    Section("serve_ray", "Ray Serve", "One client that sends one short text at a time to `/embed`, alternating between one "
+        "process and Ray Serve behind HAProxy.", {
+            "plain_ms": "one process, median, ms",
+            "ray_ms": "Ray Serve behind HAProxy, median, ms",
+            "ray_overhead_ms": "difference, ms",
+        }, options=""),
     Section("decode", "Translation", "64 sentences with the lengths of Multi30k, 20 steps, the same model on every side.", {
             "vs_hf_beam5": "beam 5: times as fast as `transformers` `generate`",
             "vs_ct2_beam5": "beam 5: times as fast as CTranslate2",
@@ -250,12 +257,12 @@ def page() -> str:
     """The text of docs/speed.md."""
     parts = [INTRODUCTION]
     for section in SECTIONS:
-        command = f"python benchmarks/{section.name}.py {section.options}".strip()
-        parts.append(f"## {section.title}: `{command}`\n\n{section.about}\n")
+        shown_command = command(section).removesuffix(" --record")
+        parts.append(f"## {section.title}: `{shown_command}`\n\n{section.about}\n")
         if runs := runs_of(section.name):
             parts += [table(section), "".join(caption(kind, run) for kind, run in runs.items())]
         else:
-            parts.append(f"There is no record yet: `{command} --record` writes it.\n")
+            parts.append(f"There is no record yet: `{command(section)}` writes it.\n")
     return "\n".join(parts)
 
 
@@ -265,7 +272,17 @@ def filled(text: str) -> str:
     return BLOCK.sub(lambda found: found[1] + table(sections[found[2]], found[3].split()) + found[4], text)
 
 
+def command(section: Section) -> str:
+    """The command that measures a section for its record."""
+    return " ".join(("python", f"benchmarks/{section.name}.py", *section.options.split(), "--record"))
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--commands", action="store_true", help="print the commands that measure everything, and stop")
+    if parser.parse_args().commands:
+        print("\n".join(map(command, SECTIONS)))
+        return
     TARGET.write_text(page(), encoding="utf-8")
     for path in (ROOT / "README.md", *DOCS.rglob("*.md")):
         text = path.read_text(encoding="utf-8")

@@ -49,7 +49,7 @@ def main() -> None:
         tab.wait_for_selector("main.two")
         tab.evaluate("scrollTo(0, document.querySelector('table').offsetTop - 60)")
         tab.wait_for_timeout(400)
-        tab.screenshot(path=HERE / "audit-heads.png", clip={"x": 0, "y": 0, "width": 1040, "height": 270})
+        tab.screenshot(path=HERE / "audit-heads.png", clip={"x": 0, "y": 0, "width": 1040, "height": 170})
         tab.click("table a >> nth=0")
         tab.wait_for_timeout(400)
         top = tab.evaluate("document.querySelector('#clearhead').getBoundingClientRect().top + scrollY")

@@ -25,7 +25,7 @@ def main() -> None:
         for label, run in runs.items():
             points = [point for point in run["curve"] if point["valid_loss"] < 5]
             x = [point["step"] * share(run) for point in points]
-            curves.append(Curve(label, x, [point["valid_loss"] for point in points], colour=COLOURS[label]))
+            curves.append(Curve(label, x, [point["valid_loss"] for point in points], color=COLOURS[label]))
         panels.append(Panel(curves, unit, "validation loss (nats a token)", labelled=unit != "steps"))
     svg, png = save(draw_curves(panels, "English to German on Multi30k"), HERE / "multi30k")
     png.unlink()

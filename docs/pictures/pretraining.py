@@ -17,24 +17,24 @@ def main() -> None:
     """Draw masked-token loss, pair accuracy and discriminator loss, against millions of tokens."""
     runs = {name: json.loads((HERE.parent / "results" / f"{name}_mini.json").read_text()) for name in NAMES}
 
-    def curve(name: str, key: str, label: str | None = None, colour: int | None = None) -> Curve:
+    def curve(name: str, key: str, label: str | None = None, color: int | None = None) -> Curve:
         run = runs[name]
         each = run["recipe"]["train"]["batch_tokens"] / 1e6
         return Curve(
             label or LABELS[name], [p["step"] * each for p in run["curve"]], [p[key] for p in run["curve"]],
-            colour=NAMES.index(name) if colour is None else colour,
+            color=NAMES.index(name) if color is None else color,
         )  # fmt: skip
 
     words = [curve(name, LOSSES.get(name, "valid_loss")) for name in NAMES]
     panels = [
-        Panel(words, "million tokens read", "nats a word", "loss of hidden words; GPT: of the next"),
+        Panel(words, "million training tokens", "validation loss (nats per token)", "masked tokens; GPT: next tokens"),
         Panel(
-            [curve("bert", "valid_pairs", "BERT: is it the next?"), curve("albert", "valid_pairs", "ALBERT: in order?")],
-            "million tokens read", "right, % (chance is 50)", "pairs of stretches",
+            [curve("bert", "valid_pairs", "BERT: next sentence"), curve("albert", "valid_pairs", "ALBERT: sentence order")],
+            "million training tokens", "accuracy (%), chance is 50", "pairs of segments",
         ),
         Panel(
-            [curve("electra", "valid_found", "discriminator")], "million tokens read", "nats a word",
-            "ELECTRA: which words were put in?",
+            [curve("electra", "valid_found", "discriminator")], "million training tokens", "loss (nats per token)",
+            "ELECTRA: replaced tokens",
         ),
     ]  # fmt: skip
     svg, png = save(

@@ -42,7 +42,7 @@ def reviews(path: Path) -> None:
         a, b = draw.sample(words, 2)
         text = f"The {draw.choice(PLACES)} in {draw.choice(CITIES)} was {a}, and the people were {b}."
         if i % 9 == 0:
-            text = f'"{text[:-1]},\nas ""everybody"" told me."'
+            text = f'"{text[:-1]},\nas ""everybody"" says."'
         elif "," in text:
             text = f'"{text}"'
         lines.append(f"{i},c{i % 90},{text},{verdict}")

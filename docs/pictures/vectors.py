@@ -41,7 +41,6 @@ def main() -> None:
         tab.goto((folder / "why.html").as_uri())
         tab.hover("text=visit")
         tab.screenshot(path=HERE / "vectors-explain.png")
-        shutil.copy(folder / "plots" / "scores.svg", HERE / "vectors-scores.svg")
 
 
 if __name__ == "__main__":

@@ -14,9 +14,10 @@ from tests.house.page_runner import ROOT, PageRunner, check_install, copy_clone,
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LONG = (  # run by `make slow`
-    "attention.md", "audit.md", "cluster.md", "decode.md", "embeddings.md", "export.md", "folders.md", "install.md",
-    "integrations.md", "look.md", "pretrain.md", "quickstart.md", "scale.md", "search.md", "see.md", "serve.md", "studies.md", "train.md",
-    "tune.md", "vision.md",
+    "attention.md", "audit.md", "bertviz.md", "cluster.md", "decode.md", "embeddings.md", "export.md", "folders.md", "gpu.md", "index.md", "install.md",
+    "integrations.md", "joeynmt.md", "look.md", "nnsight.md", "pretrain.md", "quickstart-learn.md", "quickstart-look.md",
+    "quickstart-serve.md", "scale.md", "search.md", "see.md", "sentence-transformers.md", "serve.md", "studies.md", "tei.md",
+    "train.md", "trainer.md", "transformerlens.md", "tune.md", "vision.md", "vllm.md",
 )  # fmt: skip
 RUN = [pytest.param(page, marks=[pytest.mark.slow] if page.name in LONG else [], id=page.name) for page in PAGES]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import sys
 import tomllib
@@ -119,8 +120,24 @@ def pages_of(entry) -> list[str]:
 
 
 def test_every_page_is_in_the_navigation():
+    """A page is in one section, and linked from the first page of its section; Home links to these."""
     nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
-    named = pages_of(nav)
-    assert sorted(named) == sorted(str(p.relative_to(DOCS)) for p in DOCS.rglob("*.md"))
-    index = (DOCS / "index.md").read_text(encoding="utf-8")
-    assert all(f"]({page})" in index for page in named if page != "index.md" and not page.startswith("reference/"))
+    assert sorted(pages_of(nav)) == sorted(str(p.relative_to(DOCS)) for p in DOCS.rglob("*.md"))
+    home = (DOCS / "index.md").read_text(encoding="utf-8")
+    for section in nav:
+        first, *others = pages_of(section)
+        text = (DOCS / first).read_text(encoding="utf-8")
+        targets = {os.path.normpath(Path(first).parent / target) for target in re.findall(r"\]\(([^)#\s]+)", text)}
+        assert set(others) - targets == set(), f"{first} does not link to these"
+        assert first == "index.md" or f"]({first})" in home
+
+
+def test_gallery_shows_every_picture_with_its_command():
+    """A picture of docs/pictures is in the gallery, which has a command for each; files that no page shows do not stay."""
+    gallery = (DOCS / "gallery.md").read_text(encoding="utf-8")
+    entries = re.findall(r"\]\(pictures/([\w.-]+)\)\n\n[^\n]+\n\n`[^`]+`\n", gallery)
+    assert len(entries) == gallery.count("[![") > 20
+    pages = "".join(path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *DOCS.glob("*.md")])
+    shown = set(re.findall(r"pictures/([\w-]+\.(?:png|svg|gif))", pages))
+    kept = {path.name for path in (DOCS / "pictures").iterdir() if path.suffix in (".png", ".svg", ".gif")}
+    assert kept == shown

@@ -106,11 +106,11 @@ def fit(job: TrainingJob, distributed: Distributed | None = None) -> Progress:
         found = read_batches(job.task, job.columns, parts_of(number), number)
         return found.pin() if device.type == "cuda" else found
 
-    request = None
-    if (blocks := remote_range(job.columns)) is not None:
+    blocks = remote_range(job.columns)
 
-        def request(number: int) -> None:
-            blocks.shards.request(np.unique(parts_of(number).own_examples) + blocks.first)
+    def request(number: int) -> None:
+        assert blocks is not None
+        blocks.shards.request(np.unique(parts_of(number).own_examples) + blocks.first)
 
     make_logger = partial(MetricLogger, job.folder, progress.step, progress.log_bytes, job.trackers)
     with (
@@ -118,7 +118,7 @@ def fit(job: TrainingJob, distributed: Distributed | None = None) -> Progress:
         checkpoints,
         make_logger() if distributed.is_main else nullcontext() as logger,
         SignalGuard(launched=distributed.size > 1) as stop,
-        Prefetcher(read, settings.last, request) as prefetcher,
+        Prefetcher(read, settings.last, None if blocks is None else request) as prefetcher,
         ProgressBar(settings.last, progress.step, shown=shown) as screen,
     ):
         clock = _Clock(progress, settings.last)
