@@ -1,10 +1,11 @@
-"""Translation of 64 real sentences by one model on every side: greedy and beam 5, twenty tokens for each.
+"""Translation of 1, 8, 64 and 512 real sentences by one model on every side: greedy and beam 5, twenty tokens for each.
 
 A Marian model (width 256, 3 + 3 layers, 4 heads, vocabulary of 8,000; 7.8 million parameters) with random weights
 translates token ids of the lengths that Multi30k's English sentences have. The end token is suppressed and the limit
-is 20, so every side takes the same steps. transformers runs `generate` on one padded batch, CTranslate2 the folder
-that clearhead exports. Each side's best precision counts; a ratio above 1 means that clearhead is faster by that
-factor.
+is 20, so every side takes the same steps. transformers runs `generate` on padded batches, CTranslate2 the folder that
+clearhead exports; `auto` is the engine that clearhead chooses for a model loaded with dtype "auto". Every side is
+measured in each dtype that this machine computes in, and the best counts; a ratio above 1 means that clearhead is
+faster by that factor. 512 sentences only with --full.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 warnings.filterwarnings("ignore")
@@ -30,7 +32,8 @@ import torch
 
 from benchmark import Benchmark
 from clearhead.decode.beam import BeamConfig
-from clearhead.decode.generator import TextGenerator
+from clearhead.decode.generator import TextGenerator, batches
+from clearhead.decode.translation_engine import TranslationEngine
 from clearhead.export.ctranslate2 import export
 from clearhead.hub.folder import open_folder
 from clearhead.hub.generation_config import read_defaults
@@ -38,17 +41,21 @@ from clearhead.text import Tokenizer
 from texts import data_file
 from timing import FAST, keep_memory
 
+Run = Callable[[int], list[list[int]]]
 SENTENCES = "multi30k:test_2016_flickr.en.gz"
-WORDS, END, PAD, STEPS, COUNT = 8000, 0, 7999, 20, 64
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-TARGETS = {"vs_hf_beam5": 4.0, "vs_ct2_beam5": 1.3, "vs_hf_greedy": 4.0, "vs_ct2_greedy": 1.3}
+WORDS, END, PAD, STEPS = 8000, 0, 7999, 20
+BATCH = 64  # sentences per batch of the peers
+SIZES = (1, 8, 64, 512)
+BEAMS = {"greedy": 1, "beam5": 5}
+PEERS = ("clearhead", "transformers", "ctranslate2")
+TARGETS = {"vs_ct2_greedy": 0.85, "vs_ct2_beam5": 1.1, "auto": 0.97}
 
 
-def sources() -> list[list[int]]:
+def sources(count: int) -> list[list[int]]:
     """Return random token sequences with the lengths of the sentences, each with an end token."""
     draw = random.Random(0)
     with gzip.open(data_file(SENTENCES), "rt", encoding="utf-8") as file:
-        lengths = [len(re.findall(r"\w+|[^\w\s]", line)) for line in file][:COUNT]
+        lengths = [len(re.findall(r"\w+|[^\w\s]", line)) for line in file][:count]
     return [[draw.randrange(2, PAD) for _ in range(n)] + [END] for n in lengths]
 
 
@@ -80,56 +87,89 @@ def tokenizer() -> Tokenizer:
     return Tokenizer(content)
 
 
-def clearhead_side(folder: Path, dtype: torch.dtype, texts: list[list[int]]) -> Callable[[int], list[list[int]]]:
+def translator(folder: Path, dtype: torch.dtype) -> TextGenerator:
+    """Return clearhead's generator with the end token suppressed."""
     opened = open_folder(folder, dtype=dtype)
     defaults = read_defaults(json.loads(opened.extra_files["generation_config.json"]), opened.hf_config)
     defaults = replace(defaults, constraints=replace(defaults.constraints, min_new_tokens=STEPS))
-    writer = TextGenerator(opened.model, tokenizer(), defaults, 512, 512)
+    return TextGenerator(opened.model, tokenizer(), defaults, 512, 512)
+
+
+def clearhead_side(generator: TextGenerator, texts: list[list[int]], engine: TranslationEngine | None = None) -> Run:
+    """Translate in the batches of `translate`, by clearhead's own decoder or by the engine that is chosen."""
 
     @torch.inference_mode()
     def run(beam: int) -> list[list[int]]:
-        return [list(best[0].ids) for best in writer.search(texts, BeamConfig(size=beam), STEPS)]
+        config = BeamConfig(size=beam)
+        search = generator.search if engine is None else engine.select("auto", config, len(texts)).search
+        results: list[list[int]] = [[] for _ in texts]
+        for batch in batches([len(text) for text in texts], beam):
+            for i, best in zip(batch, search([texts[i] for i in batch], config, STEPS), strict=True):
+                results[i] = list(best[0].ids)
+        return results
 
     return run
 
 
-def transformers_side(model, dtype: torch.dtype, texts: list[list[int]]) -> Callable[[int], list[list[int]]]:
-    import copy
-
-    model = copy.deepcopy(model).to(dtype)
-    longest = max(map(len, texts))
-    ids = torch.tensor([t + [PAD] * (longest - len(t)) for t in texts])
-    mask = torch.tensor([[1] * len(t) + [0] * (longest - len(t)) for t in texts])
+def transformers_side(model: Any, texts: list[list[int]]) -> Run:
+    order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
 
     @torch.inference_mode()
     def run(beam: int) -> list[list[int]]:
-        out = model.generate(
-            input_ids=ids, attention_mask=mask, num_beams=beam, do_sample=False, max_new_tokens=STEPS,
-            min_new_tokens=STEPS,
-        )  # fmt: skip
-        return out[:, 1:].tolist()
+        results: list[list[int]] = [[] for _ in texts]
+        for begin in range(0, len(texts), BATCH):
+            part = order[begin : begin + BATCH]
+            longest = len(texts[part[0]])
+            ids = torch.tensor([texts[i] + [PAD] * (longest - len(texts[i])) for i in part])
+            out = model.generate(
+                input_ids=ids, attention_mask=(ids != PAD).long(), num_beams=beam, do_sample=False,
+                max_new_tokens=STEPS, min_new_tokens=STEPS,
+            )  # fmt: skip
+            for i, row in zip(part, out[:, 1:].tolist(), strict=True):
+                results[i] = row
+        return results
 
     return run
 
 
-def ctranslate2_side(folder: Path, kind: str, threads: int, texts: list[list[int]]) -> Callable[[int], list[list[int]]]:
-    import ctranslate2
-
-    engine = ctranslate2.Translator(str(folder), device="cpu", compute_type=kind, intra_threads=threads)
+def ctranslate2_side(engine: Any, texts: list[list[int]]) -> Run:
     named = [[f"t{i}" for i in text] for text in texts]
 
     def run(beam: int) -> list[list[int]]:
         out = engine.translate_batch(
-            named, beam_size=beam, max_decoding_length=STEPS, min_decoding_length=STEPS, max_batch_size=0
+            named, beam_size=beam, max_decoding_length=STEPS, min_decoding_length=STEPS, max_batch_size=BATCH
         )
         return [[int(name[1:]) for name in result.hypotheses[0]] for result in out]
 
     return run
 
 
+def sides(folder: Path, threads: int) -> dict[str, Callable[[list[list[int]]], Run]]:
+    """Return the sides by name, each as a function of the texts."""
+    import copy
+
+    import ctranslate2
+
+    model = peer(folder / "model")
+    generators = {dtype: translator(folder / "model", getattr(torch, dtype)) for dtype in FAST}
+    constraints = replace(generators[FAST[0]].defaults.constraints, min_new_tokens=0)
+    found: dict[str, Callable[[list[list[int]]], Run]] = {}
+    for dtype, generator in generators.items():
+        found[f"clearhead {dtype}"] = partial(clearhead_side, generator)
+        cast = copy.deepcopy(model).to(getattr(torch, dtype))
+        found[f"transformers {dtype}"] = partial(transformers_side, cast)
+    for kind in ("float32", "int8"):
+        export(open_folder(folder / "model").model, tokenizer(), constraints, folder / kind, quantization=kind)
+        engine = ctranslate2.Translator(str(folder / kind), device="cpu", compute_type=kind, intra_threads=threads)
+        found[f"ctranslate2 {kind}"] = partial(ctranslate2_side, engine)
+    chosen = TranslationEngine(generators[FAST[0]], folder / "model", fastest=True)
+    found["auto"] = lambda texts: clearhead_side(generators[FAST[0]], texts, chosen)
+    return found
+
+
 def main() -> None:
     bench = Benchmark(__file__, __doc__)
-    bench.parser.add_argument("--full", action="store_true", help="more rounds, a few minutes")
+    bench.parser.add_argument("--full", action="store_true", help="512 sentences too, and more rounds: several minutes")
     bench.parser.add_argument("--threads", type=int, default=2)
     args = bench.parse()
     for name in ("transformers", "ctranslate2"):
@@ -141,55 +181,43 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     keep_memory()
     begin = time.perf_counter()
-    texts = sources()
-    bench.reads(f"{SENTENCES}: lengths of its first {COUNT} sentences; token ids are random")
+    sizes = SIZES if args.full else SIZES[:3]
+    texts = sources(max(sizes))
+    bench.reads(f"{SENTENCES}: lengths of its first {len(texts)} sentences; token ids are random")
+    result: dict[str, float] = {}
+    detail: dict[str, object] = {"steps": STEPS, "dtypes": list(FAST)}
+    curve: dict[str, dict[str, dict[int, float]]] = {name: {} for name in BEAMS}  # beam, side, sentences: ms
+    ratios: dict[str, float] = {}  # of auto to the best side
     with tempfile.TemporaryDirectory() as temp:
-        model = peer(Path(temp) / "model")
-        opened = open_folder(Path(temp) / "model")
-        rules = read_defaults(json.loads(opened.extra_files["generation_config.json"]), opened.hf_config).constraints
-        export(opened.model, tokenizer(), rules, Path(temp) / "float32")
-        export(opened.model, tokenizer(), rules, Path(temp) / "int8", quantization="int8")
-
-        def side(name: str, dtype: str, texts: list[list[int]]) -> Callable[[int], list[list[int]]]:
-            if name == "clearhead":
-                return clearhead_side(Path(temp) / "model", DTYPES[dtype], texts)
-            if name == "transformers":
-                return transformers_side(model, DTYPES[dtype], texts)
-            return ctranslate2_side(Path(temp) / dtype, dtype, args.threads, texts)
-
-        dtypes = {"clearhead": FAST, "transformers": FAST, "ctranslate2": ("float32", "int8")}
-        sides = {f"{name} {dtype}": side(name, dtype, texts) for name, all_ in dtypes.items() for dtype in all_}
-        result: dict[str, float] = {}
-        detail: dict[str, object] = {"sentences": len(texts), "tokens_read": sum(map(len, texts)), "steps": STEPS}
-        for name, beam in (("greedy", 1), ("beam5", 5)):
-            ours = sides["clearhead float32"](beam)
-            assert all(len(text) == STEPS for text in ours)
-            for other in ("transformers float32", "ctranslate2 float32"):  # all sides must give the same result
-                same = sum(a == b for a, b in zip(ours, sides[other](beam), strict=True))
-                assert same >= 0.9 * len(texts), (other, beam, same)
-                detail[f"same_as_{other.split()[0]}_{name}"] = same
-            works = {who: (lambda run=run, beam=beam: run(beam)) for who, run in sides.items()}
-            best = bench.interleaved(name, works, 15 if args.full else 3, budget=90 if args.full else 9)
-            fastest = {who: min((f"{who} {dtype}" for dtype in dtypes[who]), key=lambda n: best[n]) for who in dtypes}
-            bench.runs_in({f"{who}, {name}": chosen.split()[1] for who, chosen in fastest.items()})
-            group = {who: best[chosen] for who, chosen in fastest.items()}
-            result[f"vs_hf_{name}"] = round(group["transformers"] / group["clearhead"], 2)
-            result[f"vs_ct2_{name}"] = round(group["ctranslate2"] / group["clearhead"], 2)
-            detail[f"{name}_ms"] = {n: round(t * 1e3, 1) for n, t in best.items()}
-            print(f"\n{name}: {COUNT} sentences, {STEPS} steps")
-            for who, seconds in sorted(best.items(), key=lambda item: item[1]):
-                print(f"  {who:22} {seconds * 1e3:8.1f} ms   {COUNT * STEPS / seconds:8,.0f} tokens/s")
-        if args.full:  # the batch size of `translate`
-            many = [[*text[-2::-1], END] for text in texts] * 8
-            works: dict[str, Callable[[], object]] = {}
-            for who, all_ in dtypes.items():
-                trials = {dtype: partial(side(who, dtype, many), 1) for dtype in all_}
-                works[who] = trials[bench.fastest_dtype(f"{who}, greedy, 512 sentences", trials)]
-            best = bench.interleaved("greedy, 512 sentences", works, 7, budget=60)
-            detail["greedy_512_ms"] = {n: round(t * 1e3, 1) for n, t in best.items()}
-            for short, who in (("hf", "transformers"), ("ct2", "ctranslate2")):
-                detail[f"vs_{short}_greedy_512"] = round(best[who] / best["clearhead"], 2)
-    detail["seconds"] = round(time.perf_counter() - begin, 1)
+        known = sides(Path(temp), args.threads)
+        for size in sizes:
+            runs = {side: start(texts[:size]) for side, start in known.items()}
+            for name, beam in BEAMS.items():
+                if size == 64:  # all sides must give the same result
+                    ours = runs["clearhead float32"](beam)
+                    assert all(len(text) == STEPS for text in ours)
+                    for other in ("transformers float32", "ctranslate2 float32"):
+                        same = sum(a == b for a, b in zip(ours, runs[other](beam), strict=True))
+                        assert same >= 0.9 * size, (other, beam, same)
+                        detail[f"same_as_{other.split()[0]}_{name}"] = same
+                works: dict[str, Callable[[], object]] = {side: partial(run, beam) for side, run in runs.items()}
+                label = f"{name}, {size} sentences"
+                times = bench.interleaved(label, works, 15 if args.full else 5, budget=60 if args.full else 4)
+                for side, seconds in times.items():
+                    curve[name].setdefault(side, {})[size] = round(seconds * 1e3, 1)
+                ratios[f"{name}_{size}"] = round(min(times.values()) / times["auto"], 2)
+                if size == 64:
+                    best = {who: min((t, n) for n, t in times.items() if n.startswith(who)) for who in PEERS}
+                    bench.runs_in({f"{who}, {name}": side.split()[1] for who, (_, side) in best.items()})
+                    group = {who: seconds for who, (seconds, _) in best.items()}
+                    result[f"vs_hf_{name}"] = round(group["transformers"] / group["clearhead"], 2)
+                    result[f"vs_ct2_{name}"] = round(group["ctranslate2"] / group["clearhead"], 2)
+    for name, lines in curve.items():
+        print(f"\n{name}, tokens/s{''.join(f'{size:>10,}' for size in sizes)} sentences")
+        for side, times in sorted(lines.items(), key=lambda item: item[1][64]):
+            print(f"  {side:22}" + "".join(f"{size * STEPS / times[size] * 1e3:10,.0f}" for size in sizes))
+    result["auto"] = min(ratios.values())
+    detail |= {"ms": curve, "auto_to_best": ratios, "seconds": round(time.perf_counter() - begin, 1)}
     print("\ntargets:", ", ".join(f"{n} {t}" for n, t in TARGETS.items()))
     bench.finish({**result, "detail": detail}, peers=("transformers", "ctranslate2"))
 

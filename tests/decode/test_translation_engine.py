@@ -168,7 +168,7 @@ def test_what_cannot_run_there_is_refused_by_name(folder, model, monkeypatch):
     refused("in training mode", training)
     refused("in torch.float16: load it with dtype='float32'", clearhead.load(folder, dtype="float16"))
     refused("exact scaled dot-product attention, but a layer has linformer", linformer(model))
-    monkeypatch.setattr(translation_engine, "find_spec", lambda name: None)
+    monkeypatch.setattr(translation_engine, "is_installed", lambda: False)
     refused(r"not installed: pip install 'clearhead\[ctranslate2\]'; or give engine 'clearhead'")
     assert TranslationEngine(model.generator, None, fastest=True).select("auto", model.generator.beam(), 1).name == (
         "clearhead float32"
