@@ -3,8 +3,10 @@
     python benchmarks/read_ahead.py [--latency-ms 20] [--steps 12] [--rounds 2] [--width 256]
 
 Starts moto's S3 server and a proxy that delays each request, both processes of their own, uploads made shards, and
-trains the same language model from both, in turns. `ratio` is the median speed from the store over that from disk; the
-server takes its time from the same cores. The last line is a JSON object.
+trains the same language model from both, in turns. `ratio` is the median speed from the store over that from disk,
+where the server takes its time from the same cores; `cpu_ratio` is the same of the processor time of the training
+process, with its threads that read, which does not depend on other work; `waiting` is the share of the steps in which
+training waits for blocks. The last line is a JSON object.
 """
 
 from __future__ import annotations
@@ -18,8 +20,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import torch
 from tests.train.shards import made_shards
 
+from clearhead.data.remote_shards import RemoteShard
 from clearhead.files.s3_folder import upload_folder
 from clearhead.files.s3_path import S3Path, connect
 from clearhead.train import make_recipe, prepare, train
@@ -69,13 +73,36 @@ def delayed_store(latency: float) -> Iterator[None]:
         yield
 
 
-def step_times(base: Path, name: str, shards: str, steps: int, width: int) -> list[float]:
-    """Train, and return the seconds of each step."""
-    times: list[float] = []
+@dataclass
+class Waiting:
+    """Seconds in which training waits for blocks."""
+
+    seconds: float = 0.0
+
+    def watch(self) -> None:
+        read, waiting = RemoteShard.read, self
+
+        def timed(self: RemoteShard, numbers: Sequence[int]) -> list[bytes]:
+            start = time.perf_counter()
+            try:
+                return read(self, numbers)
+            finally:
+                waiting.seconds += time.perf_counter() - start
+
+        RemoteShard.read = timed
+
+
+Times = tuple[float, float, float]
+"""Of a step: seconds, processor time, and seconds of waiting for blocks."""
+
+
+def step_times(base: Path, name: str, shards: str, steps: int, width: int, waiting: Waiting) -> list[Times]:
+    """Train, and return the times of each step."""
+    times: list[Times] = []
 
     def track(step: int, numbers: Mapping[str, float]) -> None:
         if "loss" in numbers:
-            times.append(time.perf_counter())
+            times.append((time.perf_counter(), time.process_time(), waiting.seconds))
 
     values: dict[str, Any] = {
         "task": "language_model",
@@ -86,7 +113,8 @@ def step_times(base: Path, name: str, shards: str, steps: int, width: int) -> li
         },
     }  # fmt: skip
     train(prepare(make_recipe(values), base, base / name), trackers=[track], shown=False)
-    return [b - a for a, b in zip(times[SKIPPED:-1], times[SKIPPED + 1 :], strict=True)]
+    pairs = zip(times[SKIPPED:-1], times[SKIPPED + 1 :], strict=True)
+    return [(b[0] - a[0], b[1] - a[1], b[2] - a[2]) for a, b in pairs]
 
 
 def main() -> None:
@@ -103,14 +131,18 @@ def main() -> None:
         connect().create_bucket(Bucket=bucket.bucket)
         blocks = given.steps * 8
         upload_folder(made_shards(base / "shards", "gpt2", documents=blocks * 8, block=BLOCK), bucket / "shards")
-        disk: list[float] = []
-        store: list[float] = []
+        disk: list[Times] = []
+        store: list[Times] = []
+        waiting = Waiting()
+        waiting.watch()
         for i in range(given.rounds):
-            disk += step_times(base, f"disk-{i}", "shards", given.steps, given.width)
-            store += step_times(base, f"store-{i}", str(bucket / "shards"), given.steps, given.width)
-    here, there = statistics.median(disk), statistics.median(store)
+            disk += step_times(base, f"disk-{i}", "shards", given.steps, given.width, waiting)
+            store += step_times(base, f"store-{i}", str(bucket / "shards"), given.steps, given.width, waiting)
+    (here, here_cpu, _), (there, there_cpu, _) = ([statistics.median(t) for t in zip(*part)] for part in (disk, store))
     result = {"latency_ms": given.latency_ms, "disk_s": round(here, 4), "store_s": round(there, 4)}
-    result |= {"ratio": round(here / there, 3), "steps": len(store), "threads": torch.get_num_threads()}
+    result |= {"ratio": round(here / there, 3), "cpu_ratio": round(here_cpu / there_cpu, 3)}
+    result |= {"waiting": round(sum(t[2] for t in store) / sum(t[0] for t in store), 4)}
+    result |= {"steps": len(store), "threads": torch.get_num_threads()}
     print(json.dumps({"benchmark": "read_ahead", **result}))
 
 

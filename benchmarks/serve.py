@@ -53,6 +53,7 @@ HERE = Path(__file__).parent
 CLIENTS = 64
 TIMEOUT_S = 300.0  # of a round of a side
 STARTUP_S = 300.0
+BUSY = (429, 503)  # a full queue: the client asks again when the server says, and the wait counts
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,10 @@ async def send_all(address: str, requests: Sequence[Request], clients: int = CLI
         try:
             for path, raw in waiting:
                 began = time.monotonic()
-                status, _, content = await connection.post(path, raw=raw)
+                status, headers, content = await connection.post(path, raw=raw)
+                while status in BUSY:
+                    await asyncio.sleep(float(headers.get("retry-after", 1)))
+                    status, headers, content = await connection.post(path, raw=raw)
                 tally.count(status, time.monotonic() - began)
                 if status != 200:
                     tally.faults.append(content[:200].decode(errors="replace"))

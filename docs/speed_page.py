@@ -158,8 +158,7 @@ SECTIONS = (
             "vs_ct2_beam5": "beam 5: times as fast as CTranslate2",
             "vs_hf_greedy": "greedy: times as fast as `transformers` `generate`",
             "vs_ct2_greedy": "greedy: times as fast as CTranslate2",
-            "detail.vs_hf_greedy_512": "greedy, 512 sentences: times as fast as `transformers` `generate`",
-            "detail.vs_ct2_greedy_512": "greedy, 512 sentences: times as fast as CTranslate2",
+            "auto": "the engine that is chosen by itself, beside the fastest side, at the number of sentences where it is worst",
         }),
     Section("integrations", "Inside other libraries", "`accelerate(model)` in sentence-transformers and in the Trainer, "
         "MiniLM and texts of SQuAD, beside the same without it.", {

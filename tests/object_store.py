@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from clearhead.files.s3_path import S3Path, connect
 
@@ -17,12 +17,10 @@ MIN_PART_BYTES = 1 << 16  # so that small objects have many parts
 @contextmanager
 def s3_server() -> Iterator[str]:
     """The address of a server that runs until the end of the block."""
-    from moto.s3 import models
+    os.environ["S3_UPLOAD_PART_MIN_SIZE"] = str(MIN_PART_BYTES)  # moto reads it when it is imported
     from moto.server import ThreadedMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)  # a line for each request
-    settings: Any = models
-    settings.S3_UPLOAD_PART_MIN_SIZE = MIN_PART_BYTES
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:

@@ -15,7 +15,6 @@ from torch import Tensor
 from clearhead.attention import ablate_heads as without_heads
 from clearhead.decode import (
     Caption,
-    EngineName,
     Generation,
     SamplingParams,
     StreamChunk,
@@ -28,6 +27,7 @@ from clearhead.decode import (
     stream,
     translate,
 )  # fmt: skip
+from clearhead.decode.translation_engine import EngineName
 from clearhead.efficient import AttentionMethod
 from clearhead.files.manifest import Folder
 from clearhead.hub.folder import LoadedModel, extend, open_folder, save_folder

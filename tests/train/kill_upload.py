@@ -91,11 +91,15 @@ def main(address: str, kills: int) -> None:
     folder, chance = S3Path.parse(address), random.Random(kills)
     client = s3_path._client(s3_path.ATTEMPTS, os.getpid())  # takes a second; without a connection so far
     s3_path._client = lambda attempts, process: client
+    write(folder, 1)  # imports what torch and boto3 import on first use, once and not in every fork
+    read(folder)
+    client.close()  # a connection must not be shared with forks
     start = time.monotonic()
-    forked(lambda: write(folder, 1))
-    duration, done, before = time.monotonic() - start, 1, 0
+    forked(lambda: write(folder, 2))
+    duration, done, before = time.monotonic() - start, 2, 0
     killed = new = 0
     while killed < kills:
+        print(f"{killed} killed, {before} before the commit, {new} after", file=sys.stderr, flush=True)
         hit, _ = forked(lambda step=done + 1: write(folder, step), chance.uniform(0.1, 1.1) * duration)
         _, step = forked(lambda: read(folder))
         if step not in (done, done + 1) or (not hit and step == done):

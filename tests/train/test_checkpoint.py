@@ -15,7 +15,8 @@ import torch
 from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
 
 from clearhead.files import IntegrityError, read_manifest, stale_temporaries, write_manifest
-from clearhead.train.checkpoint import STATE, Checkpoints, Progress, init_optimizer_state, read_tensors, tensors_of
+from clearhead.train.checkpoint import Checkpoints, Progress, init_optimizer_state, read_tensors, tensors_of
+from clearhead.train.checkpoint_store import STATE
 from clearhead.train.recipe import OptimizerConfig
 
 

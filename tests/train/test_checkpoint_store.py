@@ -159,8 +159,8 @@ def kill(folder: S3Path, count: int) -> dict[str, Any]:
     paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
     command = [sys.executable, "-m", "tests.train.kill_upload", str(folder), str(count)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
+    assert done.returncode == 0
     return json.loads(done.stdout)
 
 

@@ -10,7 +10,8 @@ import torch
 from torch.distributed.checkpoint.filesystem import FileSystemWriter
 
 from clearhead.files import FileEntry, Manifest, manifest, sha256
-from clearhead.train.checkpoint import STATE, Progress, _divide, tensors_of
+from clearhead.train.checkpoint import Progress, _divide, tensors_of
+from clearhead.train.checkpoint_store import STATE
 from clearhead.train.host_copies import HostCopies
 from tests.train.test_checkpoint import copies, spoil, steps
 

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import yaml
@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 from clearhead.cli import app
 from clearhead.files import verify
 from clearhead.files.s3_folder import cache_home
-from clearhead.files.s3_path import S3Path
 from clearhead.train import Checkpoints
 from clearhead.train.tracking import TIMES, read_log
 from tests.train.tiny import texts, values
@@ -44,12 +43,16 @@ def timeless(data: bytes) -> list[dict[str, object]]:
     return [{k: v for k, v in record.items() if k not in TIMES} for record in records]
 
 
-def check_equal(out: S3Path, disk: Path) -> None:
+def newest(out) -> Any:
+    return Checkpoints(out / "checkpoints", 3).newest()
+
+
+def check_equal(out, disk: Path) -> None:
     """A run in a store is the one on disk: weights, the state of the optimizer, the log."""
     assert (out / "model" / "model.safetensors").read_bytes() == (disk / "model" / "model.safetensors").read_bytes()
     assert timeless((out / "log.jsonl").read_bytes()) == timeless((disk / "log.jsonl").read_bytes())
     verify(out / "model")
-    remote, local = (cast(Any, Checkpoints(folder / "checkpoints", 1).newest()) for folder in (out, disk))
+    remote, local = newest(out), newest(disk)
     assert remote.name == local.name
     (data,) = [name for name in remote.files() if name.endswith("__0_0.distcp")]
     assert (remote / data).read_bytes() == (local / "__0_0.distcp").read_bytes()
@@ -88,8 +91,7 @@ def test_killed_and_resumed_on_another_machine(here, bucket):
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
         assert done.returncode == -9, done.stderr
         shutil.rmtree(cache_home())
-        newest = Checkpoints(out / "checkpoints", 3).newest()
-        assert newest is not None and newest.name == f"step-{step // 4 * 4:08d}"
+        assert newest(out).name == f"step-{step // 4 * 4:08d}"
     assert run("-o", out).exit_code == 0
     check_equal(out, here / "disk")
 
@@ -102,8 +104,7 @@ def test_two_processes_write_to_a_store(here, bucket):
         assert done.returncode == 0, done.stderr
     weights = "model/model.safetensors"
     assert (out / weights).read_bytes() == (here / "disk" / weights).read_bytes()
-    newest: Any = Checkpoints(out / "checkpoints", 1).newest()
-    assert sum(name.endswith(".distcp") for name in newest.files()) == 2
+    assert sum(name.endswith(".distcp") for name in newest(out).files()) == 2
 
 
 def test_the_store_counts(here, bucket):

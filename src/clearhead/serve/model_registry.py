@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from clearhead.cards.model_card import read_card
-from clearhead.decode import EngineName
+from clearhead.decode.translation_engine import EngineName
 from clearhead.hub.resolve import PACKAGE, resolve_model
 from clearhead.models.heads import LMHead
 from clearhead.pipeline import Pipeline, load

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from clearhead.decode import EngineName
+from clearhead.decode.translation_engine import EngineName
 from clearhead.serve.app import make_app
 from clearhead.serve.engine import Engine, EngineLimits
 from clearhead.serve.middleware import SecurityConfig, SecurityMiddleware
