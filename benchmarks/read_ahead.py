@@ -6,13 +6,11 @@ Starts moto's S3 server and a proxy that delays each request, both processes of 
 trains the same language model from both, in turns. `ratio` is the median speed from the store over that from disk,
 where the server takes its time from the same cores; `cpu_ratio` is the same of the processor time of the training
 process, with its threads that read, which does not depend on other work; `waiting` is the share of the steps in which
-training waits for blocks. The last line is a JSON object.
+training waits for batches. The last line is a JSON object.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import socket
 import statistics
@@ -20,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,10 +29,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import torch
 from tests.train.shards import made_shards
 
-from clearhead.data.remote_shards import RemoteShard
+from benchmark import Benchmark
 from clearhead.files.s3_folder import upload_folder
 from clearhead.files.s3_path import S3Path, connect
 from clearhead.train import make_recipe, prepare, train
+from clearhead.train.prefetch import Prefetcher, StepBatches
 
 SKIPPED = 2  # steps at the start
 BLOCK = 256
@@ -75,25 +74,25 @@ def delayed_store(latency: float) -> Iterator[None]:
 
 @dataclass
 class Waiting:
-    """Seconds in which training waits for blocks."""
+    """Seconds in which training waits for batches."""
 
     seconds: float = 0.0
 
     def watch(self) -> None:
-        read, waiting = RemoteShard.read, self
+        take, waiting = Prefetcher.take, self
 
-        def timed(self: RemoteShard, numbers: Sequence[int]) -> list[bytes]:
+        def timed(self: Prefetcher, number: int) -> StepBatches:
             start = time.perf_counter()
             try:
-                return read(self, numbers)
+                return take(self, number)
             finally:
                 waiting.seconds += time.perf_counter() - start
 
-        RemoteShard.read = timed
+        Prefetcher.take = timed
 
 
 Times = tuple[float, float, float]
-"""Of a step: seconds, processor time, and seconds of waiting for blocks."""
+"""Of a step: seconds, processor time, and seconds of waiting for batches."""
 
 
 def step_times(base: Path, name: str, shards: str, steps: int, width: int, waiting: Waiting) -> list[Times]:
@@ -118,12 +117,15 @@ def step_times(base: Path, name: str, shards: str, steps: int, width: int, waiti
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    bench = Benchmark(__file__, __doc__)
+    parser = bench.parser
     parser.add_argument("--latency-ms", type=float, default=20, help="added to each request")
     parser.add_argument("--steps", type=int, default=12, help="of each run")
     parser.add_argument("--rounds", type=int, default=2, help="runs from each place")
     parser.add_argument("--width", type=int, default=256, help="of the model")
-    given = parser.parse_args()
+    given = bench.parse()
+    bench.reads("random token ids in shards made for the benchmark")
+    bench.runs_in({"both": "float32"})
     with tempfile.TemporaryDirectory() as folder, delayed_store(given.latency_ms / 1000):
         base = Path(folder)
         os.environ["CLEARHEAD_CACHE"] = str(base / "cache")
@@ -143,7 +145,8 @@ def main() -> None:
     result |= {"ratio": round(here / there, 3), "cpu_ratio": round(here_cpu / there_cpu, 3)}
     result |= {"waiting": round(sum(t[2] for t in store) / sum(t[0] for t in store), 4)}
     result |= {"steps": len(store), "threads": torch.get_num_threads()}
-    print(json.dumps({"benchmark": "read_ahead", **result}))
+    bench.add_rounds("steps", {"disk": [t[0] for t in disk], "store": [t[0] for t in store]})
+    bench.finish(result)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 import pytest
 import torch
-from torch.nn.utils.rnn import pack_sequence
 
 from clearhead.attention import Layout
 
@@ -45,16 +44,6 @@ def test_pad_and_back():
     assert dense.shape == (3, 3, 4)
     assert (dense[1] == -1).all() and (dense[0, 2] == -1).all()
     assert torch.equal(layout.unpad(dense), x)
-
-
-def test_time_major_is_what_packed_sequence_holds():
-    parts = [torch.randn(n, 2) for n in (2, 5, 3)]
-    layout = Layout.from_lengths([2, 5, 3])
-    want = pack_sequence(parts, enforce_sorted=False)
-    rows, sizes = layout.time_major
-    assert torch.equal(torch.cat(parts)[rows], want.data)
-    assert torch.equal(sizes, want.batch_sizes)
-    assert torch.equal(want.data[rows.argsort()], torch.cat(parts))
 
 
 @pytest.mark.parametrize(

@@ -243,3 +243,13 @@ def test_the_two_ends_of_what_was_read():
 
 def test_it_is_torchs_own_net():
     assert type(net("lstm").net) is nn.LSTM and sum(1 for _ in net("lstm").parameters()) == 8
+
+
+def test_the_packed_order_is_that_of_packed_sequence():
+    parts = [torch.randn(n, 2) for n in (2, 5, 3)]
+    order = PackedOrder.of(Layout.from_lengths([2, 5, 3]))
+    want = nn.utils.rnn.pack_sequence(parts, enforce_sorted=False)
+    assert torch.equal(torch.cat(parts)[order.rows], want.data)
+    assert torch.equal(order.alive, want.batch_sizes)
+    assert torch.equal(want.data[order.back], torch.cat(parts))
+    assert want.sorted_indices is not None and torch.equal(order.order, want.sorted_indices)

@@ -28,7 +28,6 @@ class RelativeBias:
         return near + self.slopes.view(-1, 1, 1) * distance.abs().unsqueeze(-3)
 
     def heads(self, which: slice) -> RelativeBias:
-        """The bias of some heads."""
         return RelativeBias(self.table[which], self.slopes[which])
 
     def entries(self, distance: Tensor) -> Tensor:

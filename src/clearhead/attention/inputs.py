@@ -38,7 +38,6 @@ class AttentionInputs:
 
     @property
     def num_heads(self) -> int:
-        """Heads of the queries."""
         return self.q.shape[1]
 
     @property

@@ -100,7 +100,6 @@ class Layout:
 
     @property
     def device(self) -> torch.device:
-        """The device of the tensors."""
         return self.offsets.device
 
     @cached_property
@@ -168,21 +167,6 @@ class Layout:
     def unpad(self, dense: Tensor) -> Tensor:
         """A padded (B, T, ...) back to the token matrix (N, ...)."""
         return dense[self.sequence_ids, self.positions - self.starts[self.sequence_ids]]
-
-    @cached_property
-    def time_major(self) -> tuple[Tensor, Tensor]:
-        """Rows and batch sizes for `PackedSequence`: step by step, longest sequence first.
-
-        `x[rows]` is the packed data; the inverse permutation `rows.argsort()` brings it back.
-        """
-        order = sorted(range(self.num_sequences), key=lambda i: -self.host_lengths[i])
-        rank = torch.empty(self.num_sequences, dtype=torch.int64)
-        rank[order] = torch.arange(self.num_sequences)
-        rank = rank.to(self.device)
-        step = self.positions - self.starts[self.sequence_ids]
-        rows = torch.argsort(step * max(self.num_sequences, 1) + rank[self.sequence_ids])
-        ended = np.cumsum(np.bincount(np.array(self.host_lengths, dtype=np.int64), minlength=self.max_len))
-        return rows, torch.from_numpy(self.num_sequences - ended[: self.max_len])  # running at each step
 
     def to(self, device: torch.device | str | None) -> Layout:
         """The layout on a device; pinned tensors are copied while the device computes."""

@@ -24,6 +24,7 @@ from clearhead.decode.generator import Source, TextGenerator
 from clearhead.models.precision import has_bfloat16
 
 EngineName = Literal["auto", "clearhead", "ctranslate2"]
+"""What computes a translation; "auto" is CTranslate2 where the model was loaded with `dtype="auto"`, if installed."""
 Search = Callable[[Sequence[Source], BeamConfig, int], list[list[BeamHypothesis]]]
 """Finds the best hypotheses of each source, with at most this many new tokens."""
 

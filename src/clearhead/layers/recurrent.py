@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -167,11 +168,14 @@ class PackedOrder:
         """Returns the order of a layout; it is cached on the layout, because all layers share it."""
         cached: dict[str, Any] = layout.__dict__
         if "_packed_order" not in cached:
-            rows, alive = layout.time_major
-            sizes = layout.host_lengths
-            order = torch.tensor(sorted(range(len(sizes)), key=lambda i: -sizes[i]), dtype=torch.int64)
-            order = order.to(layout.device)
-            cached["_packed_order"] = PackedOrder(rows, _inverse(rows), alive, order, _inverse(order))
+            sizes, count = layout.host_lengths, layout.num_sequences
+            order = torch.tensor(sorted(range(count), key=lambda i: -sizes[i]), dtype=torch.int64).to(layout.device)
+            rank = _inverse(order)
+            step = layout.positions - layout.starts[layout.sequence_ids]
+            rows = torch.argsort(step * max(count, 1) + rank[layout.sequence_ids])
+            ended = np.cumsum(np.bincount(np.array(sizes, dtype=np.int64), minlength=layout.max_len))
+            alive = torch.from_numpy(count - ended[: layout.max_len])
+            cached["_packed_order"] = PackedOrder(rows, _inverse(rows), alive, order, rank)
         return cached["_packed_order"]
 
 

@@ -44,12 +44,10 @@ class AttentionMap:
 
     @property
     def num_heads(self) -> int:
-        """Heads of this attention."""
         return self.inputs.num_heads
 
     @property
     def num_sequences(self) -> int:
-        """Sequences of the batch."""
         return self.inputs.layout_q.num_sequences
 
     def shape(self, sequence: int = 0) -> tuple[int, int]:
