@@ -55,7 +55,6 @@ class AttentionCapture(Mapping[str, AttentionMap]):
         return [self._map(name, i) for i in range(len(self._stored(name)))]
 
     def has(self, name: str) -> bool:
-        """Whether this attention ran."""
         return bool(self._stored(name))
 
     def __iter__(self) -> Iterator[str]:
