@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from clearhead.distributed import Distributed
+from clearhead.distributed.heartbeat import MAX_SILENT_BEATS
 from clearhead.train import make_recipe, prepare, train
 from clearhead.train.verify_resume import _compare
 from tests.distributed.kill import Watched
@@ -61,6 +62,7 @@ class Link:
         """An agent in one namespace, started as docs/cluster.md says."""
         words = ["--nnodes", "2", "--nproc-per-node", "1", "--max-restarts", "10", "--rdzv-backend", "c10d"]
         words += ["--rdzv-endpoint", f"{ADDRESSES[0]}:{PORT}", "--rdzv-id", "test", "--local-addr", ADDRESSES[number]]
+        words += ["--rdzv-conf", f"is_host={1 - number}"]  # the host's name leads to another address
         words += ["-m", "clearhead.cli", "train", str(base / "recipe.yaml"), "--out", str(base / "torn")]
         inside = ["ip", "netns", "exec", self.names[number], "env", f"GLOO_SOCKET_IFNAME={self.ends[number]}"]
         run = Watched(base, base / "torn", [*inside, sys.executable, "-m", "torch.distributed.run", *words])
@@ -98,5 +100,6 @@ def test_a_link_that_is_cut_and_comes_back_changes_nothing(link, tmp_path, secon
     finally:
         for machine in machines:
             machine.process.kill()
+    assert ("ending this attempt" in machines[0].said()) == (seconds > MAX_SILENT_BEATS), machines[0].said()
     for check in _compare(expected, tmp_path / "whole", tmp_path / "torn"):
         assert check.difference is None, f"{check.what}: {check.difference}"
