@@ -89,6 +89,7 @@ def epochs_to_steps(settings: TrainConfig, batches: int) -> TrainConfig:
 
 def fit(job: TrainingJob, distributed: Distributed | None = None) -> Progress:
     """Train to the end, from the newest checkpoint if there is one."""
+    job.folder.mkdir(parents=True, exist_ok=True)
     distributed, settings = distributed or Distributed(), job.settings
     batches = make_batches(job.task, job.columns, settings, job.seed)
     optimizer = make_optimizer(job.model, settings.optimizer)
