@@ -15,7 +15,6 @@ import pytest
 import yaml
 
 from clearhead.distributed import Distributed
-from clearhead.distributed.heartbeat import MAX_SILENT_BEATS
 from clearhead.train import make_recipe, prepare, train
 from clearhead.train.verify_resume import _compare
 from tests.distributed.kill import Watched
@@ -100,6 +99,5 @@ def test_a_link_that_is_cut_and_comes_back_changes_nothing(link, tmp_path, secon
     finally:
         for machine in machines:
             machine.process.kill()
-    assert ("ending this attempt" in machines[0].said()) == (seconds > MAX_SILENT_BEATS), machines[0].said()
     for check in _compare(expected, tmp_path / "whole", tmp_path / "torn"):
         assert check.difference is None, f"{check.what}: {check.difference}"
