@@ -55,13 +55,13 @@ from clearhead.viz import look as look_at
 class Pipeline:
     """The result of `clearhead.load`: encode, classify, tag, translate and generate texts, look at attention, save.
 
-    `model` is the PyTorch module, `tokenizer` its tokenizer, and `loaded` holds everything read from the folder.
+    `model` is the PyTorch module, `tokenizer` its tokenizer, and `loaded` holds everything read from `folder`.
     """
 
     def __init__(self, loaded: LoadedModel, *, folder: Path | None = None, fastest: bool = False) -> None:
         """`folder` is where it was read from; `fastest` says that its dtype was left to the machine ("auto")."""
         self.loaded = loaded
-        self._folder, self._fastest = folder, fastest
+        self.folder, self._fastest = folder, fastest
         self.model = loaded.model
         self.sentence: SentenceConfig = read_sentence(loaded.extra_files)
 
@@ -136,7 +136,7 @@ class Pipeline:
     @cached_property
     def translation_engine(self) -> TranslationEngine:
         """The choice between clearhead's own decoder and CTranslate2."""
-        return TranslationEngine(self.generator, self._folder, fastest=self._fastest)
+        return TranslationEngine(self.generator, self.folder, fastest=self._fastest)
 
     @overload
     def translate(  # type: ignore[overload-overlap]

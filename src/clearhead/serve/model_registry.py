@@ -8,7 +8,7 @@ from pathlib import Path
 
 from clearhead.cards.model_card import read_card
 from clearhead.decode.translation_engine import EngineName
-from clearhead.hub.resolve import PACKAGE, resolve_model
+from clearhead.hub.resolve import PACKAGE
 from clearhead.models.heads import LMHead
 from clearhead.pipeline import Pipeline, load
 from clearhead.serve.errors import ApiError
@@ -101,7 +101,8 @@ class ModelRegistry:
         tasks = supported_tasks(pipeline)
         if "translate" in tasks:  # an export is written now, and not while a request waits
             pipeline.translation_engine.select(self._engine, pipeline.generator.beam(default=5), 1)
-        return ServedModel(name, source, pipeline, tasks, read_card(resolve_model(source)), engine=self._engine)
+        card = None if pipeline.folder is None else read_card(pipeline.folder)
+        return ServedModel(name, source, pipeline, tasks, card, engine=self._engine)
 
 
 def supported_tasks(pipeline: Pipeline) -> tuple[str, ...]:

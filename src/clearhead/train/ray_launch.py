@@ -55,14 +55,13 @@ def ray_processes(config: RankConfig, processes: int) -> Callable[[], LaunchResu
             try:
                 running.result()
             except KeyboardInterrupt:
-                ray.shutdown()  # ends the processes, which the thread waits for
                 return LaunchResult(int(signal.SIGINT), {})
             except WorkerGroupError as error:
                 return LaunchResult(None, {rank: _failure(e) for rank, e in error.worker_failures.items()})
             except TrainingFailedError as error:
                 return LaunchResult(None, {0: WorkerFailure(1, str(error))})
             finally:
-                ray.shutdown()
+                ray.shutdown()  # ends the processes that are left, for which the thread waits
         return LaunchResult(None, {})
 
     return attempt
