@@ -48,7 +48,7 @@ def configured(model: Pipeline, **changes) -> Pipeline:
     rules = {name: changes.pop(name) for name in list(changes) if hasattr(model.generator.defaults.constraints, name)}
     defaults = replace(model.generator.defaults, **changes)
     defaults = replace(defaults, constraints=replace(defaults.constraints, **rules))
-    other = Pipeline(model.loaded, folder=model._folder)
+    other = Pipeline(model.loaded, folder=model.folder)
     other.__dict__["generator"] = replace(model.generator, defaults=defaults)
     return other
 
