@@ -148,6 +148,23 @@ def test_gradient_accumulation_and_activation_checkpointing_change_nothing(tmp_p
         check_equal(records(folder), log)
 
 
+def test_dropout_is_that_of_the_parts_in_any_number_of_processes(tmp_path):
+    """Attention and residual dropout of 0.2: one, two, three (two parts each, the last two empty) and four processes."""
+
+    def log_of(size: int, **settings: Any) -> list[dict[str, Any]]:
+        values = tiny(tmp_path, steps=6, evaluate_every=3, **settings)
+        values["model"] |= {"dropout": 0.2, "attention_dropout": 0.2}
+        folder = begin(values, tmp_path, f"dropout-{size}-{len(settings)}")
+        together(size, work, values, tmp_path, folder)
+        return records(folder)
+
+    one = log_of(1, dropout_parts=4)
+    for size in (2, 3, 4):
+        check_equal(one, log_of(size, dropout_parts=4))
+    with pytest.raises(AssertionError, match="loss"):  # without them the parts are those of the processes
+        check_equal(log_of(1), log_of(2))
+
+
 def test_a_recurrent_net_is_trained_in_several_processes(tmp_path):
     values = tiny(tmp_path, steps=6, evaluate_every=3)
     values["model"] = {"kind": "gru", "width": 16, "hidden_size": 24, "dropout": 0.0}

@@ -16,7 +16,7 @@ NEAR = 1e-6  # relative, as in test_equal.py
 WORDS = ["amber", "bread", "cloud", "delta", "eagle", "field", "grape", "honey", "ivory", "jewel"]
 
 
-def values(accumulation: int) -> dict[str, Any]:
+def values(accumulation: int, dropout_parts: int | None = None) -> dict[str, Any]:
     return {
         "task": "embed",
         "data": {
@@ -24,28 +24,27 @@ def values(accumulation: int) -> dict[str, Any]:
             "validation_rows": 8,
             "max_len": 24,
         },
-        "model": {"width": 16, "num_layers": 2, "num_heads": 2, "ffn_dim": 32, "dropout": 0.0},
+        "model": {"width": 16, "num_layers": 2, "num_heads": 2, "ffn_dim": 32, "dropout": 0.2 if dropout_parts else 0.0},
         "tokenizer": {"vocab_size": 80},
         "train": {
-            "steps": 4, "batch_examples": 10, "gradient_accumulation": accumulation, "evaluate_every": 2,
+            "steps": 4, "batch_examples": 10, "gradient_accumulation": accumulation, "dropout_parts": dropout_parts,
+            "evaluate_every": 2,
             "dtype": "float32", "schedule": {"kind": "constant", "warmup": 0},
             "optimizer": {"kind": "sgd", "lr": 0.1},
         },
     }  # fmt: skip
 
 
-def work(ranks: Distributed, base: Path, folder: Path, accumulation: int) -> dict[str, np.ndarray]:
-    job = prepare(make_recipe(values(accumulation)), base, folder).job(ranks, shown=False)
+def work(ranks: Distributed, base: Path, folder: Path, *parts: int) -> dict[str, np.ndarray]:
+    job = prepare(make_recipe(values(*parts)), base, folder).job(ranks, shown=False)
     fit(job, ranks)
     return {name: full_tensor(p.detach()).numpy() for name, p in job.model.named_parameters()}
 
 
-def run(base: Path, size: int, accumulation: int) -> tuple[list[dict[str, float]], dict[str, np.ndarray]]:
-    folder = base / f"run-{size}-{accumulation}"
-    prepare(make_recipe(values(accumulation)), base, folder)  # the data is made once
-    weights = work(Distributed(), base, folder, accumulation) if size == 1 else together(
-        size, work, base, folder, accumulation
-    )[0]  # fmt: skip
+def run(base: Path, size: int, *parts: int) -> tuple[list[dict[str, float]], dict[str, np.ndarray]]:
+    folder = base / f"run-{size}-{parts}"
+    prepare(make_recipe(values(*parts)), base, folder)  # the data is made once
+    weights = work(Distributed(), base, folder, *parts) if size == 1 else together(size, work, base, folder, *parts)[0]
     return list(read_log(folder / "log.jsonl")), weights
 
 
@@ -70,8 +69,16 @@ def single(base):
 
 @pytest.mark.parametrize(("size", "accumulation"), [(2, 1), (4, 1), (1, 4), (2, 2)])
 def test_the_loss_and_the_weights_do_not_depend_on_the_number_of_processes(base, single, size, accumulation):
-    log, weights = single
-    other, others = run(base, size, accumulation)
+    check_equal(single, run(base, size, accumulation))
+
+
+def test_dropout_is_that_of_the_parts_in_any_number_of_processes(base):
+    """Three parts, whose texts are encoded twice: in one process, and in two of two parts each, the last one empty."""
+    check_equal(run(base, 1, 1, 3), run(base, 2, 1, 3))
+
+
+def check_equal(one: tuple[list[Any], dict[str, Any]], several: tuple[list[Any], dict[str, Any]]) -> None:
+    (log, weights), (other, others) = one, several
     assert len(log) == len(other) >= 6
     for mine, theirs in zip(log, other, strict=True):
         for name in mine.keys() & {"loss", "norm", "valid_loss"}:

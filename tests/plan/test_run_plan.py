@@ -36,8 +36,9 @@ def plan_of(folder: Path, ranks: int, hardware: Hardware = PLAIN, price: float |
         ({}, {"shard": 2, "tensor": 2}),
         pytest.param({}, {"data": 2, "shard": 2}, marks=pytest.mark.slow),
         pytest.param({"gradient_accumulation": 2, "activation_checkpointing": True}, {}, marks=pytest.mark.slow),
+        pytest.param({"dropout_parts": 8}, {}, marks=pytest.mark.slow),
     ],
-    ids=["plain", "tensor", "copies", "thrifty"],
+    ids=["plain", "tensor", "copies", "thrifty", "dropout parts"],
 )
 def test_memory_and_bytes_are_those_of_four_processes(train, parallel, tmp_path):
     values = {**recipe_values(tmp_path, **train), "parallel": parallel}
@@ -96,6 +97,8 @@ def test_a_run_that_does_not_fit_says_what_to_change(tmp_path):
     (ranks,) = (change for change in tiny.changes if "use" in change and "ranks" in change)
     assert "use 64 ranks" in ranks
     assert any("train.gradient_accumulation=2" in change for change in tiny.changes)
+    parts = plan_of(tmp_path, 4, replace(PLAIN, memory=10**6), activation_checkpointing=True, dropout_parts=4)
+    assert any("train.dropout_parts=8" in change for change in parts.changes)
     assert plan_of(tmp_path, 4).changes == ()
 
 

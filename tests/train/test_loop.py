@@ -76,7 +76,7 @@ def test_the_log_has_every_step_and_evaluation(begin):
 def one_step(run, examples, **settings):
     job = job_of(run, settings=replace(run.recipe.train, **settings))
     optimizer = make_optimizer(job.model, job.settings.optimizer)
-    parts = StepParts.of(job.task, job.columns, examples, job.settings.gradient_accumulation)
+    parts = StepParts.of(job.task, job.columns, examples, job.settings)
     inputs = read_batches(job.task, job.columns, parts, 0)
     loss, norm, _ = step(job, optimizer, inputs, 0, Distributed(), SignalGuard())
     return loss, norm, weights(job)
@@ -281,7 +281,7 @@ def test_every_optimizer_tensor_is_part_of_the_state(begin):
     run = begin(steps=2)
     job = job_of(run)
     optimizer = make_optimizer(job.model, job.settings.optimizer)
-    inputs = read_batches(job.task, job.columns, StepParts.of(job.task, job.columns, np.arange(5)), 0)
+    inputs = read_batches(job.task, job.columns, StepParts.of(job.task, job.columns, np.arange(5), job.settings), 0)
     step(job, optimizer, inputs, 0, Distributed(), SignalGuard())
     kept = tensors_of(job.model, optimizer)
     params = dict(job.model.named_parameters())

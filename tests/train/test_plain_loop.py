@@ -79,7 +79,9 @@ def test_steps_equal_those_of_a_plain_loop(vision, tmp_path):
         for number in range(6):
             examples = batches.batch(*batches.place(number))
             batch = job.task.collate(job.columns, examples, number + 1)
-            inputs = read_batches(job.task, job.columns, StepParts.of(job.task, job.columns, examples), number)
+            inputs = read_batches(
+                job.task, job.columns, StepParts.of(job.task, job.columns, examples, job.settings), number
+            )
             loss, norm, _ = step(job, optimizer, inputs, number, Distributed(), stop)
             expected = nn.functional.cross_entropy(plain(batch.ids), batch.labels, label_smoothing=0.1)
             theirs.zero_grad()

@@ -103,6 +103,8 @@ def test_changes_that_are_none(tmp_path, change, says):
         ("train.dtype", "float16", "train.dtype: Input should be 'auto', 'float32' or 'bfloat16'"),
         ("train.label_smoothing", 1.0, "label_smoothing is 1.0"),
         ("train.gradient_accumulation", 0, "gradient_accumulation is 0: it must be at least 1"),
+        ("train.dropout_parts", 0, "dropout_parts is 0: it must be at least 1"),
+        ("train", {"steps": 1, "gradient_accumulation": 2, "dropout_parts": 4}, "give one of them"),
         ("train.optimizer.clip", 0, "clip is 0"),
         ("train.optimizer.lr", float("nan"), "train.optimizer.lr: Input should be a finite number"),
         ("train.optimizer.lr", float("inf"), "train.optimizer.lr: Input should be a finite number"),

@@ -3,7 +3,7 @@
 The process group is torch's fake one, in which every collective returns at once.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from unittest.mock import patch
@@ -40,9 +40,14 @@ class StaticMemory:
 
 
 def run_fake_step(
-    config: ModelConfig, task: Task, batch: Batch, settings: TrainConfig, distributed: Distributed, hardware: Hardware
+    config: ModelConfig,
+    task: Task,
+    batches: Sequence[Batch],
+    settings: TrainConfig,
+    distributed: Distributed,
+    hardware: Hardware,
 ) -> tuple[StaticMemory, StepMeter]:
-    """Run forward and backward of the first rank; with gradient accumulation, of two parts of its batch."""
+    """Run forward and backward of the first rank on some parts of its batch."""
     with torch.device("meta"):
         model = freeze_unused(build(config), task)
     with _fake_ranks(distributed.size):
@@ -52,7 +57,7 @@ def run_fake_step(
         with FakeTensorMode(allow_non_fake_inputs=True), _assume(hardware.device):
             model.to_empty(device=CPU).train()
             with meter:
-                for _ in range(min(2, settings.gradient_accumulation)):
+                for batch in batches:
                     meter.phase = "activations"
                     with autocast(settings.dtype, CPU):
                         loss = task.loss(model, batch)

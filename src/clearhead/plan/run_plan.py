@@ -108,12 +108,13 @@ def make_plan(
     settings = replace(recipe.train, dtype=_dtype(recipe, hardware))
     task = make_task(recipe, base)
     distributed = arrange(Distributed(0, ranks), recipe.parallel)
-    parts = distributed.batch_ranks * settings.gradient_accumulation
+    per_rank = settings.parts_per_rank(distributed.batch_ranks)
+    parts = settings.dropout_parts or distributed.batch_ranks * per_rank
     batch, examples = local_batch(recipe, task, parts)
     config = model_config(recipe, base, task)
-    static, meter = run_fake_step(config, task, batch, settings, distributed, hardware)
-    measured = min(2, settings.gradient_accumulation)
-    factor = settings.gradient_accumulation / measured
+    measured = min(2, per_rank)
+    static, meter = run_fake_step(config, task, [batch] * measured, settings, distributed, hardware)
+    factor = per_rank / measured
     traffic = {
         name: {"calls": factor * total.calls, "bytes": factor * total.nbytes} for name, total in meter.traffic.items()
     }
@@ -128,8 +129,7 @@ def make_plan(
         largest={**_largest(static, meter)},
         traffic=traffic,
         tokens_per_step=tokens,
-        idle_ranks=distributed.tensor
-        * max(0, distributed.batch_ranks - math.ceil(examples / settings.gradient_accumulation)),
+        idle_ranks=distributed.tensor * max(0, distributed.batch_ranks - math.ceil(examples / per_rank)),
         compute_s=factor * meter.seconds + update,
         communication_s=sum(t["bytes"] for t in traffic.values()) / speed,
         flops=factor * meter.flops,
@@ -164,9 +164,11 @@ def _largest(static: StaticMemory, meter: StepMeter) -> dict[str, int]:
 def _changes(plan: Plan, recipe: Recipe, static: StaticMemory) -> list[str]:
     """Return what to change, each as a sentence with its value."""
     changes: list[str] = []
+    batch_ranks = plan.ranks // recipe.parallel.tensor
+    per_rank = recipe.train.parts_per_rank(batch_ranks)
     if plan.idle_ranks:
         tokens = recipe.data.block_size or recipe.data.max_len
-        parts = plan.ranks // recipe.parallel.tensor * recipe.train.gradient_accumulation
+        parts = batch_ranks * per_rank
         changes.append(
             f"{plan.idle_ranks:,} ranks have no sequence: raise train.batch_tokens to {tokens * parts:,}, "
             "or use fewer ranks"
@@ -179,11 +181,10 @@ def _changes(plan: Plan, recipe: Recipe, static: StaticMemory) -> list[str]:
         changes.append(f"weights, gradients and optimizer alone take {kept / 1e9:.1f} GB: use {ranks:,} ranks")
     if not recipe.train.activation_checkpointing:
         changes.append("set train.activation_checkpointing=true: only the input of each block is kept")
-    elif (
-        plan.tokens_per_step * recipe.parallel.tensor // plan.ranks
-        > recipe.train.gradient_accumulation * recipe.data.max_len
-    ):
-        changes.append(f"set train.gradient_accumulation={2 * recipe.train.gradient_accumulation}: smaller parts")
+    elif plan.tokens_per_step // batch_ranks > per_rank * recipe.data.max_len:
+        parts = recipe.train.dropout_parts
+        key = "gradient_accumulation" if parts is None else "dropout_parts"
+        changes.append(f"set train.{key}={2 * (parts or per_rank)}: smaller parts")
     else:
         changes.append("a part is one sequence already: lower data.max_len, or the width or vocabulary of the model")
     return changes

@@ -162,7 +162,7 @@ def _training_seconds(run: Any) -> float:
     with SignalGuard() as stop:
         for number in range(min(TIMED_STEPS + WARMUP_STEPS, settings.last)):
             examples = batches.batch(*batches.place(number))
-            parts = StepParts.of(job.task, job.columns, examples, settings.gradient_accumulation)
+            parts = StepParts.of(job.task, job.columns, examples, settings)
             inputs = read_batches(job.task, job.columns, parts, number)
             start = time.perf_counter()
             step(job, optimizer, inputs, number, Distributed(), stop)

@@ -101,7 +101,7 @@ def fit(job: TrainingJob, distributed: Distributed | None = None) -> Progress:
 
     def parts_of(number: int) -> StepParts:
         examples = batches.batch(*batches.place(number))
-        return StepParts.of(job.task, job.columns, examples, settings.gradient_accumulation, distributed)
+        return StepParts.of(job.task, job.columns, examples, settings, distributed)
 
     def read(number: int) -> StepBatches:
         found = read_batches(job.task, job.columns, parts_of(number), number)

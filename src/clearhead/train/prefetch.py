@@ -12,6 +12,7 @@ import numpy as np
 from clearhead.data import Columns, Integers, split_batch
 from clearhead.distributed import Distributed
 from clearhead.tasks.task import Batch, Trainable, WholeBatchLoss
+from clearhead.train.recipe import TrainConfig
 
 REQUEST_AHEAD = 4  # steps, where data takes a while to come
 
@@ -29,14 +30,17 @@ class StepParts:
         task: Trainable,
         columns: Columns,
         examples: Integers,
-        accumulation: int = 1,
+        settings: TrainConfig,
         distributed: Distributed | None = None,
     ) -> StepParts:
-        """Divide examples among the ranks, each of which computes `accumulation` parts one after another."""
+        """Divide examples among the ranks; where the parts are no multiple of them, the last ones are empty."""
         distributed = distributed or Distributed()
-        slices = split_batch(task.lengths(columns, examples), distributed.batch_ranks * accumulation)
-        first = distributed.batch_rank * accumulation
-        return StepParts(examples, slices, range(first, first + accumulation))
+        per_rank = settings.parts_per_rank(distributed.batch_ranks)
+        places = distributed.batch_ranks * per_rank
+        slices = split_batch(task.lengths(columns, examples), settings.dropout_parts or places)
+        slices += [slice(len(examples), len(examples))] * (places - len(slices))
+        first = distributed.batch_rank * per_rank
+        return StepParts(examples, slices, range(first, first + per_rank))
 
     @property
     def own_examples(self) -> Integers:

@@ -1,5 +1,6 @@
 """A recipe: one YAML file that defines a run. Unknown keys are errors that suggest the closest known key."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
@@ -115,6 +116,7 @@ class TrainConfig:
     batch_tokens: int = 4096  # tokens per step, over all processes and accumulated parts
     batch_examples: int | None = None  # examples per step, instead of `batch_tokens`
     gradient_accumulation: int = 1  # parts per batch and process: less memory, the same gradient
+    dropout_parts: int | None = None  # parts of a batch over all processes, each with dropout of its own, instead
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)  # the optimizer
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)  # the learning-rate schedule
     label_smoothing: float = 0.0  # share of the target that is spread over all labels or tokens
@@ -134,6 +136,17 @@ class TrainConfig:
             raise ValueError("train.epochs is set: the number of steps is known after the data is read")
         return self.steps
 
+    def parts_per_rank(self, ranks: int) -> int:
+        """Return how many parts of a batch each of so many processes computes, one after another."""
+        if self.dropout_parts is None:
+            return self.gradient_accumulation
+        if ranks > self.dropout_parts:
+            raise ValueError(
+                f"train.dropout_parts is {self.dropout_parts}, but {ranks} processes share a batch: start at most "
+                f"{self.dropout_parts}, or set it to {ranks} or more before the run starts"
+            )
+        return math.ceil(self.dropout_parts / ranks)
+
     def __post_init__(self) -> None:
         if (self.steps is None) == (self.epochs is None):
             raise ValueError("give exactly one of train.steps and train.epochs")
@@ -144,12 +157,18 @@ class TrainConfig:
             batch_tokens=1,
             batch_examples=1,
             gradient_accumulation=1,
+            dropout_parts=1,
             evaluate_every=1,
             save_every=1,
             keep=1,
             average=1,
             doubly_stochastic=0.0,
         )
+        if self.dropout_parts is not None and self.gradient_accumulation > 1:
+            raise ValueError(
+                f"gradient_accumulation is {self.gradient_accumulation} and dropout_parts is {self.dropout_parts}: "
+                "give one of them; dropout_parts are computed one after another too"
+            )
         if not 0.0 <= self.label_smoothing < 1.0:
             raise ValueError(f"label_smoothing is {self.label_smoothing}: it must be at least 0 and below 1")
         if self.patience is not None and self.patience < 1:
