@@ -4,9 +4,13 @@
 the nearest one), and of the whole article with extended positions and a window around each token; nothing is trained.
 `reading` (with `--reader`, a folder of the task qa): answers from the article that is given, by windows, and by one
 pass over all tokens; with `--whole`, another reader that was trained to do so. Articles of at least 8,000 tokens
-are measured apart. The last line is a JSON object: scores in percent, seconds, and the most memory in use above the
-model in MB.
-`--write FOLDER` joins the paragraphs of each article of SQuAD: the data of `recipes/squad-articles.yaml`.
+are measured apart.
+`classifying` (with `--classifier` and `--whole-classifier`, folders of the task pair): does an article answer a
+question? Each question is asked of its article, and of the same article without the words around the answers. By
+windows, the score of an article is that of its best window.
+The last line is a JSON object: scores in percent, seconds, and the most memory in use above the model in MB.
+`--write FOLDER` joins the paragraphs of each article of SQuAD: the data of `recipes/squad-articles.yaml`,
+`recipes/answered-paragraphs.yaml` and `recipes/answered-articles.yaml`.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -26,6 +31,7 @@ from answers import COVID, MODEL
 from benchmark import Benchmark
 from clearhead.data import locate, read_rows
 from clearhead.efficient import Longformer
+from clearhead.metrics.bootstrap import bootstrap, interval
 from clearhead.metrics.retrieval import Retrieval, evaluate_retrieval
 from clearhead.tasks.registry import task_of
 from texts import data_file
@@ -126,9 +132,69 @@ def read_both_ways(folder: str, chosen: list[dict[str, Any]], other: str | None)
         return {"questions": len(chosen), "windows": alone(lambda: run(False)), "whole": alone(lambda: run(True))}
 
 
+def classifying(windows: str, articles_at_once: str, count: int) -> dict[str, Any]:
+    """Return how well both ways tell long articles from the same articles without the answer to a question."""
+    tokenizer = clearhead.load(windows).tokenizer
+    found = [
+        (qa, paragraph["context"])
+        for article in articles(None)
+        for paragraph in article["paragraphs"]
+        if tokenizer(paragraph["context"], special=False, offsets=False).layout.num_tokens >= LONG
+        for qa in paragraph["qas"]
+    ]
+    chosen = found[:: max(1, len(found) // count)][:count]
+    pairs = [(qa["question"].strip(), text) for qa, context in chosen for text in (context, unanswered(qa, context))]
+
+    def by_windows(question: str, text: str, model: clearhead.Pipeline) -> float:
+        words = text.split()
+        parts = [" ".join(words[i : i + WORDS]) for i in range(0, len(words), WORDS // 2)]
+        return max(answer.scores["yes"] for answer in model.classify([question] * len(parts), parts))
+
+    def at_once(question: str, text: str, model: clearhead.Pipeline) -> float:
+        return model.classify([question], [text])[0].scores["yes"]
+
+    def run(folder: str, score_of: Callable[[str, str, clearhead.Pipeline], float]) -> dict[str, Any]:
+        model = clearhead.load(folder)
+        before, begin = peak(), time.perf_counter()
+        scores = np.array([score_of(question, text, model) for question, text in pairs])
+        seconds = time.perf_counter() - begin
+        result = separation(scores[::2], scores[1::2])
+        return {**result, "seconds_a_document": round(seconds / len(pairs), 2), "mb": round(peak() - before)}
+
+    return {
+        "documents": len(pairs),
+        "windows": alone(lambda: run(windows, by_windows)),
+        "whole": alone(lambda: run(articles_at_once, at_once)),
+    }
+
+
+def unanswered(qa: dict[str, Any], context: str) -> str:
+    """Return an article without the 180 words around each answer."""
+    for answer in sorted(qa["answers"], key=lambda answer: -answer["answer_start"]):
+        start, end = answer["answer_start"], answer["answer_start"] + len(answer["text"])
+        before, after = context[:start].split(" "), context[end:].split(" ")
+        context = " ".join([*before[: -WORDS // 2], *after[WORDS // 2 :]])
+    return context
+
+
+def separation(answered: Any, other: Any) -> dict[str, list[float]]:
+    """Return the area under the ROC curve and the share of questions whose article scores above the cut one."""
+
+    def of(rows: Any) -> dict[str, float]:
+        wins = (answered[rows, None] > other[None, rows]) + 0.5 * (answered[rows, None] == other[None, rows])
+        return {"auc": 100 * float(wins.mean()), "above_the_cut_one": 100 * float(np.diag(wins).mean())}
+
+    samples = bootstrap(len(answered), of, seed=0)
+    return {
+        name: [round(x, 1) for x in (value, *interval(samples[name], len(answered)))]
+        for name, value in of(np.arange(len(answered))).items()
+    }
+
+
 def write(folder: Path, questions: int) -> None:
-    """Write the articles of SQuAD as one context each, with so many of their questions, spread evenly."""
+    """Write the articles of SQuAD as one context each, with so many of their questions, and pairs for classifiers."""
     folder.mkdir(parents=True, exist_ok=True)
+    write_pairs(folder)
     for name, file in (("train", "train-v1.1.json"), ("dev", "dev-v1.1.json")):
         rows: list[dict[str, Any]] = []
         for article in json.loads(locate(f"squad:{file}", base=".").read_text(encoding="utf-8"))["data"]:
@@ -144,6 +210,27 @@ def write(folder: Path, questions: int) -> None:
         (folder / f"{name}.json").write_text(json.dumps({"version": "1.1", "data": rows}), encoding="utf-8")
 
 
+def write_pairs(folder: Path) -> None:
+    """Write questions with a paragraph, and with an article, that holds the answer or, every second time, does not."""
+    data = json.loads(locate("squad:train-v1.1.json", base=".").read_text(encoding="utf-8"))["data"]
+    paragraphs: list[dict[str, str]] = []
+    whole: list[dict[str, str]] = []
+    for number, article in enumerate(data):
+        contexts = [paragraph["context"] for paragraph in article["paragraphs"]]
+        asked = [(i, qa["question"].strip()) for i, p in enumerate(article["paragraphs"]) for qa in p["qas"]]
+        for turn, (i, question) in enumerate(asked[:: max(1, len(asked) // 40)][:40]):
+            shown = i if turn % 2 == 0 else (i + 1 + turn % (len(contexts) - 1)) % len(contexts)
+            paragraphs.append(
+                {"question": question, "text": contexts[shown], "answered": "yes" if shown == i else "no"}
+            )
+        for turn, (i, question) in enumerate(asked[number % 7 :: max(1, len(asked) // 2)][:2]):
+            kept = contexts if turn == 0 else contexts[:i] + contexts[i + 1 :]
+            whole.append({"question": question, "text": "\n".join(kept), "answered": "no" if turn else "yes"})
+    for name, rows in (("paragraphs", paragraphs), ("articles", whole)):
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / f"answered-{name}.jsonl").write_text(lines, encoding="utf-8")
+
+
 def peak() -> float:
     import resource
 
@@ -155,6 +242,8 @@ def main() -> None:
     bench.parser.add_argument("--full", action="store_true", help="all articles, and 200 questions to read")
     bench.parser.add_argument("--reader", help="folder of a reader (task qa)")
     bench.parser.add_argument("--whole", help="folder of a reader that was trained on whole articles")
+    bench.parser.add_argument("--classifier", help="folder of recipes/answered-paragraphs.yaml's model")
+    bench.parser.add_argument("--whole-classifier", help="folder of recipes/answered-articles.yaml's model")
     bench.parser.add_argument("--write", type=Path, help="write SQuAD's articles to this folder instead")
     bench.parser.add_argument("--questions", type=int, default=1, help="of an article, with --write. Default: 1.")
     given = bench.parse()
@@ -164,6 +253,8 @@ def main() -> None:
     result: dict[str, Any] = {"retrieval": retrieval(None if given.full else 8)}
     if given.reader:
         result["reading"] = reading(given.reader, 200 if given.full else 4, given.whole)
+    if given.classifier and given.whole_classifier:
+        result["classifying"] = classifying(given.classifier, given.whole_classifier, 100 if given.full else 4)
     bench.reads(f"{COVID}: whole articles and their questions")
     bench.runs_in({"all sides": "float32"})
     bench.finish(result)

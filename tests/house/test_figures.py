@@ -26,6 +26,7 @@ def load(name: str) -> Any:
 
 figures = load("figures")
 speed_page = load("speed_page")
+audits_page = load("audits_page")
 
 
 @pytest.fixture
@@ -174,3 +175,25 @@ def test_the_pages_of_speed_are_those_of_the_records():
 def test_sections_of_speed_are_benchmarks_with_records():
     for section in speed_page.SECTIONS:
         assert "Benchmark(__file__" in (ROOT / "benchmarks" / f"{section.name}.py").read_text(encoding="utf-8")
+
+
+def test_the_page_of_audits_is_that_of_the_records(tmp_path, monkeypatch):
+    """`python docs/audits_page.py` writes it; another value in a record is another page."""
+    page = (ROOT / "docs" / "audits.md").read_text(encoding="utf-8")
+    assert page == audits_page.page()
+    assert page.count("\n## ") == len(audits_page.MODELS), "python docs/audits_page.py --commands"
+    record = json.loads(audits_page.MODELS[0].record.read_text(encoding="utf-8"))
+    record["audit"]["suites"][0]["estimates"][0]["value"] += 1
+    assert audits_page.section(audits_page.MODELS[0], record) not in page
+
+
+@pytest.mark.parametrize("model", audits_page.MODELS, ids=lambda model: model.name)
+def test_records_of_audits_hold_no_text_of_a_suite(model):
+    audit = json.loads(model.record.read_text(encoding="utf-8"))["audit"]
+    assert all("examples" not in suite for suite in audit["suites"])
+    assert not audit["heads"] or "pairs" not in audit["heads"]
+
+
+def test_recipes_of_audits_exist():
+    for model in audits_page.MODELS:
+        assert (ROOT / "recipes" / f"{model.recipe}.yaml").exists()
