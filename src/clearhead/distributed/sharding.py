@@ -105,16 +105,39 @@ def initialize_shards(
     whole, buffers = recorder.parameters(model), dict(model.named_buffers())  # buffers are on the CPU
     shard(model, distributed, device, activation_checkpointing=activation_checkpointing).to_empty(device=device)
     shards = {name: cast(DTensor, param) for name, param in model.named_parameters()}
-
-    def place(name: str, value: Tensor) -> None:
-        part = shards.pop(name)
-        own = distribute_tensor(value.to(device), part.device_mesh, part.placements, src_data_rank=None)
-        part.to_local().copy_(own.to_local())
-
-    recorder.replay(whole, place)
+    recorder.replay(whole, lambda name, value: _fill(shards.pop(name), value))
     for name, buffer in model.named_buffers():
         buffer.copy_(buffers[name])
     return model
+
+
+@torch.no_grad()
+def share_weights(
+    whole: Model | None,
+    model: Model,
+    distributed: Distributed,
+    device: torch.device,
+    *,
+    activation_checkpointing: bool = False,
+) -> Model:
+    """Shard a model on the meta device with the weights of one that only the main rank gives; it sends them in turn."""
+    shard(model, distributed, device, activation_checkpointing=activation_checkpointing).to_empty(device=device)
+    sources = {} if whole is None else {**dict(whole.named_parameters()), **dict(whole.named_buffers())}
+    for name, part in [*model.named_parameters(), *model.named_buffers()]:
+        value = torch.empty(part.shape, dtype=part.dtype, device=device)
+        if distributed.is_main:
+            value.copy_(sources[name])
+        dist.broadcast(value, 0)
+        _fill(part, value)
+    return model
+
+
+def _fill(part: Tensor, value: Tensor) -> None:
+    """Copy a whole tensor, or this rank's part of it."""
+    if isinstance(part, DTensor):
+        value = distribute_tensor(value.to(part.device), part.device_mesh, part.placements, src_data_rank=None)
+        part, value = part.to_local(), cast(DTensor, value).to_local()
+    part.copy_(value)
 
 
 @torch.no_grad()

@@ -11,7 +11,7 @@ from torch import nn
 
 from clearhead.data import Columns, Rows
 from clearhead.distributed import Distributed
-from clearhead.distributed.sharding import gather, initialize_shards, shard
+from clearhead.distributed.sharding import gather, initialize_shards, shard, share_weights
 from clearhead.files.manifest import Folder
 from clearhead.hub.folder import LoadedModel
 from clearhead.models import ModelConfig, build
@@ -73,14 +73,19 @@ class TrainingRun:
         settings = self.settings
         place = choose_device(device)
         recompute = settings.activation_checkpointing
-        if distributed.size > 1 and self.base_model is None:
+        if distributed.size == 1:
+            initial = initial_model(self.task, self.recipe, self.base_model).model
+            model = shard(initial.to(place), distributed, activation_checkpointing=recompute)
+        elif self.base_model is None:
             torch.manual_seed(self.recipe.seed)
             model = initialize_shards(
                 lambda: new_model(self.config, self.task), distributed, place, activation_checkpointing=recompute
             )
         else:
-            initial = initial_model(self.task, self.recipe, self.base_model).model
-            model = shard(initial.to(place), distributed, activation_checkpointing=recompute)
+            whole = initial_model(self.task, self.recipe, self.base_model).model if distributed.is_main else None
+            with torch.device("meta"):
+                empty = self.empty_model()
+            model = share_weights(whole, empty, distributed, place, activation_checkpointing=recompute)
 
         def measure(model: nn.Module, step: int) -> dict[str, float]:
             metrics = evaluate(model, self.task, self.valid, settings, distributed)
