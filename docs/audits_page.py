@@ -17,7 +17,7 @@ from typing import Any
 DOCS = Path(__file__).parent
 RECORDS, PICTURES = DOCS / "results", DOCS / "pictures"
 TARGET = DOCS / "audits.md"
-MAX_ROWS = 14  # of a suite; the record has all
+MAX_ROWS = 20  # of a suite; the record and the picture have all
 INTRODUCTION = """\
 # Audits of six models
 
@@ -102,13 +102,13 @@ def row(estimate: dict[str, Any]) -> str:
 
 
 def chosen(estimates: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The estimates that the page shows, in order: of many, those that differ from the ideal and the largest others."""
+    """The estimates that the page shows, in order: of many, first those with a value without bias, then the largest."""
     if len(estimates) <= MAX_ROWS:
         return estimates
 
-    def rank(estimate: dict[str, Any]) -> tuple[bool, float]:
+    def rank(estimate: dict[str, Any]) -> tuple[bool, bool, float]:
         flagged = estimate["p_value"] is not None and estimate["p_value"] < 0.05
-        return not flagged, -abs(estimate["value"] - (estimate["ideal"] or 0.0))
+        return estimate["ideal"] is None, not flagged, -abs(estimate["value"] - (estimate["ideal"] or 0.0))
 
     kept = sorted(estimates, key=rank)[:MAX_ROWS]
     return [estimate for estimate in estimates if estimate in kept]
@@ -138,7 +138,7 @@ def section(model: AuditedModel, record: dict[str, Any]) -> str:
             "\n".join(map(row, some)) + "\n",
         ]
         if len(some) < len(suite["estimates"]):
-            lines.append(f"{len(suite['estimates']) - len(some)} more values are in the record.\n")
+            lines.append(f"{len(suite['estimates']) - len(some)} more values are in the record, and in the picture.\n")
         lines += [*(f"- {note}" for note in suite["notes"]), ""] if suite["notes"] else []
     if heads := audit["heads"]:
         lines += [
