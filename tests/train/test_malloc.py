@@ -9,7 +9,8 @@ import psutil
 import pytest
 import torch
 
-from clearhead.train.malloc import retain_freed, trim
+from clearhead.train import malloc
+from clearhead.train.malloc import retain_freed
 
 PAGES = 48 * 2**20 // 4096
 
@@ -39,13 +40,21 @@ def test_a_large_block_is_not_paged_in_each_time():
 
 
 @pytest.mark.skipif(not hasattr(__import__("ctypes").CDLL(None), "malloc_trim"), reason="glibc only")
-def test_what_lies_idle_is_given_back():
-    """A block that is freed below one that is in use stays with the process until it is tidied."""
+def test_what_lies_idle_is_given_back_when_the_process_has_grown(monkeypatch):
+    """A block that is freed below one that is in use stays with the process until half as much has come."""
     process = psutil.Process()
-    with retain_freed():
-        low, high = torch.ones(64 * 2**20), torch.ones(2**20)
+    with retain_freed() as memory:
+        memory.after_step()
+        before = process.memory_info().rss
+        monkeypatch.setattr(malloc, "MIN_GROWTH", 0)
+        low, high = torch.ones(before // 4), torch.ones(2**20)  # as much again
         del low
         held = process.memory_info().rss
-        trim()
-        assert held - process.memory_info().rss > 200 * 2**20
+        assert held > 1.9 * before
+        monkeypatch.setattr(malloc, "MIN_GROWTH", 2**40)
+        memory.after_step()
+        assert process.memory_info().rss > 0.95 * held  # not enough
+        monkeypatch.setattr(malloc, "MIN_GROWTH", 0)
+        memory.after_step()
+        assert process.memory_info().rss < held - 0.4 * before
         assert float(high[0]) == 1.0

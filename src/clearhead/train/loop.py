@@ -22,7 +22,7 @@ from clearhead.files.manifest import Folder
 from clearhead.models.precision import autocast
 from clearhead.tasks.task import Batch, Trainable, WholeBatchLoss
 from clearhead.train.checkpoint import Checkpoints, Progress
-from clearhead.train.malloc import TRIM_EVERY_STEPS, retain_freed, trim
+from clearhead.train.malloc import retain_freed
 from clearhead.train.optimizer import clip, lr_factor, make_optimizer, set_rate
 from clearhead.train.prefetch import Prefetcher, StepBatches, StepParts, read_batches
 from clearhead.train.recipe import TrainConfig
@@ -115,7 +115,7 @@ def fit(job: TrainingJob, distributed: Distributed | None = None) -> Progress:
 
     make_logger = partial(MetricLogger, job.folder, progress.step, progress.log_bytes, job.trackers)
     with (
-        retain_freed(),
+        retain_freed() as memory,
         checkpoints,
         make_logger() if distributed.is_main else nullcontext() as logger,
         SignalGuard(launched=distributed.size > 1) as stop,
@@ -168,8 +168,7 @@ def fit(job: TrainingJob, distributed: Distributed | None = None) -> Progress:
             progress = replace(progress, step=progress.step + 1, seconds=clock.seconds)
             if progress.step == first + 1:
                 checkpoints.reserve(job.model, optimizer)  # the optimizer has its state now
-            if progress.step % TRIM_EVERY_STEPS == 0:
-                trim()
+            memory.after_step()
             order = zlib.crc32(examples.tobytes())  # identifies the examples
             record = {"step": progress.step, "epoch": epoch, "batch": i, "examples": order}
             record |= {"loss": loss, "norm": norm, "lr": lr}
