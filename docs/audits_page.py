@@ -67,7 +67,7 @@ MODELS = (
     AuditedModel("gpt-mini", "A small GPT", "gpt-mini", ("steps=500", "schedule.warmup=50"),
                  "--judge runs/sst2/model --why", "perplexity", "perplexity"),
     AuditedModel("translate", "A translator from English to German", "translate",
-                 ("steps=1000", "schedule.warmup=250"), "--language de", "bleu", "BLEU"),
+                 ("steps=700", "schedule.warmup=175"), "--language de", "bleu", "BLEU"),
     AuditedModel("sst2", "A classifier of sentiment", "sst2", (), "", "accuracy", "accuracy",
                  " Label 1 is positive."),
     AuditedModel("squad", "A reader", "squad",
