@@ -135,9 +135,10 @@ def share_weights(
 def _fill(part: Tensor, value: Tensor) -> None:
     """Copy a whole tensor, or this rank's part of it."""
     if isinstance(part, DTensor):
-        value = distribute_tensor(value.to(part.device), part.device_mesh, part.placements, src_data_rank=None)
-        part, value = part.to_local(), cast(DTensor, value).to_local()
-    part.copy_(value)
+        own = distribute_tensor(value.to(part.device), part.device_mesh, part.placements, src_data_rank=None)
+        part.to_local().copy_(own.to_local())
+    else:
+        part.copy_(value)
 
 
 @torch.no_grad()
