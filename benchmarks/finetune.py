@@ -89,7 +89,7 @@ def our_rate(name: str, task: Any, columns: Any, dtype: str, folder: str) -> flo
     begin = time.perf_counter()
     with retain_freed():
         for number in range(steps):
-            parts = StepParts.of(task, columns, batches.batch(*batches.place(number)))
+            parts = StepParts.of(task, columns, batches.batch(*batches.place(number)), job.settings)
             inputs = read_batches(task, columns, parts, number)
             step(job, optimizer, inputs, number, ranks, stop)
     return steps * BATCH[name] / (time.perf_counter() - begin)

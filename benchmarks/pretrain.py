@@ -123,7 +123,7 @@ def our_rate(kind: str, task: Any, columns: Any, words: Tokenizer, size: Size, d
                 optimizer.step()
                 optimizer.zero_grad()
             else:
-                inputs = read_batches(task, columns, StepParts.of(task, columns, examples), number)
+                inputs = read_batches(task, columns, StepParts.of(task, columns, examples, job.settings), number)
                 step(job, optimizer, inputs, number, ranks, stop)
     spent = time.perf_counter() - begin
     return sum(int(task.lengths(columns, e).sum()) for e in order[size.warm :]) / spent

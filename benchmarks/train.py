@@ -76,7 +76,7 @@ class Ours:
 
     def run(self, batches: list[np.ndarray]) -> None:
         for number, batch in enumerate(batches):
-            parts = StepParts.of(self.job.task, self.job.columns, batch)
+            parts = StepParts.of(self.job.task, self.job.columns, batch, self.job.settings)
             inputs = read_batches(self.job.task, self.job.columns, parts, number)
             step(self.job, self.optimizer, inputs, number, Distributed(), SignalGuard())
 

@@ -193,7 +193,8 @@ def training(bench: Benchmark, rounds: int, steps: int) -> dict[str, float]:
             def ours() -> None:
                 for number in range(steps):
                     examples = batches.batch(*batches.place(number))
-                    inputs = read_batches(job.task, job.columns, StepParts.of(job.task, job.columns, examples), number)
+                    parts = StepParts.of(job.task, job.columns, examples, settings)
+                    inputs = read_batches(job.task, job.columns, parts, number)
                     step(job, optimizer, inputs, number, Distributed(), stop)
 
             def torch_alone() -> None:

@@ -56,7 +56,7 @@ def gradients(task: Embed, model: Model, columns: dict, accumulation: int) -> tu
     model = copy.deepcopy(model)
     job = TrainingJob(task, model, columns, settings, 0, Path())
     examples = make_batches(task, columns, settings).batch(0, 0)
-    inputs = read_batches(task, columns, StepParts.of(task, columns, examples, accumulation), 0)
+    inputs = read_batches(task, columns, StepParts.of(task, columns, examples, settings), 0)
     loss, _, _ = step(job, make_optimizer(model, optimizer), inputs, 0, Distributed(), SignalGuard())
     return loss, {name: p.detach() for name, p in model.named_parameters()}
 
