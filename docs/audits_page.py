@@ -60,12 +60,12 @@ class AuditedModel:
 
 MODELS = (
     AuditedModel("minilm-mlm", "MiniLM with a masked-language-modeling head", "minilm-mlm",
-                 ("steps=300", "schedule.warmup=30"), "--why",
+                 ("steps=300", "schedule.warmup=30"), "",
                  "accuracy", "of the masked tokens are predicted"),
     AuditedModel("bert-mini", "A small BERT", "bert-mini", ("steps=800", "schedule.warmup=80"), "--why",
                  "accuracy", "of the masked tokens are predicted"),
     AuditedModel("gpt-mini", "A small GPT", "gpt-mini", ("steps=500", "schedule.warmup=50"),
-                 "--judge runs/sst2/model --why", "perplexity", "perplexity"),
+                 "--judge runs/sst2/model", "perplexity", "perplexity"),
     AuditedModel("translate", "A translator from English to German", "translate",
                  ("steps=700", "schedule.warmup=175"), "--language de", "bleu", "BLEU"),
     AuditedModel("sst2", "A classifier of sentiment", "sst2", (), "", "accuracy", "accuracy",

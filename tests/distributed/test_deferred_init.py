@@ -111,13 +111,14 @@ def test_no_more_than_one_weight_is_in_memory():
     live: list[int] = []
 
     def place(name: str, value: Tensor) -> None:
-        live.append(sum(t.untyped_storage().nbytes() // 4 for t in gc.get_objects() if type(t) is Tensor and own(t)))
+        real = [t.untyped_storage() for t in gc.get_objects() if type(t) is Tensor and not t.is_meta]
+        live.append(sum({memory.data_ptr(): memory.nbytes() // 4 for memory in real}.values()))
 
     gc.collect()
-    before = {id(t) for t in gc.get_objects() if type(t) is Tensor}
-
-    def own(tensor: Tensor) -> bool:
-        return id(tensor) not in before and not tensor.is_meta and tensor.dtype == torch.uint8
-
-    recorder.replay(weights, place)
-    assert max(live) <= largest < 0.1 * total
+    gc.freeze()  # what was there before is not listed
+    try:
+        recorder.replay(weights, place)
+    finally:
+        gc.unfreeze()
+    assert largest == max(live) < 0.1 * total
+    assert len(live) == len(weights) > 100
