@@ -17,7 +17,7 @@ from typing import Any
 DOCS = Path(__file__).parent
 RECORDS, PICTURES = DOCS / "results", DOCS / "pictures"
 TARGET = DOCS / "audits.md"
-MAX_ROWS = 20  # of a suite; the record and the picture have all
+MAX_ROWS, FIRST_ROWS = 20, 8  # of a suite, of which the first are its totals; the record has all
 INTRODUCTION = """\
 # Audits of six models
 
@@ -102,7 +102,9 @@ def row(estimate: dict[str, Any]) -> str:
 
 
 def chosen(estimates: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The estimates that the page shows, in order: of many, first those with a value without bias, then the largest."""
+    """The estimates that the page shows, in order: of many, the first ones, then those with a value without bias and the
+    largest.
+    """
     if len(estimates) <= MAX_ROWS:
         return estimates
 
@@ -110,7 +112,7 @@ def chosen(estimates: list[dict[str, Any]]) -> list[dict[str, Any]]:
         flagged = estimate["p_value"] is not None and estimate["p_value"] < 0.05
         return estimate["ideal"] is None, not flagged, -abs(estimate["value"] - (estimate["ideal"] or 0.0))
 
-    kept = sorted(estimates, key=rank)[:MAX_ROWS]
+    kept = [*estimates[:FIRST_ROWS], *sorted(estimates[FIRST_ROWS:], key=rank)[: MAX_ROWS - FIRST_ROWS]]
     return [estimate for estimate in estimates if estimate in kept]
 
 
@@ -138,7 +140,7 @@ def section(model: AuditedModel, record: dict[str, Any]) -> str:
             "\n".join(map(row, some)) + "\n",
         ]
         if len(some) < len(suite["estimates"]):
-            lines.append(f"{len(suite['estimates']) - len(some)} more values are in the record, and in the picture.\n")
+            lines.append(f"{len(suite['estimates']) - len(some)} more values are in the record.\n")
         lines += [*(f"- {note}" for note in suite["notes"]), ""] if suite["notes"] else []
     if heads := audit["heads"]:
         lines += [
