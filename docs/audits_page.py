@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from clearhead.audit.estimate_table import shown_p
+from clearhead.audit.estimates import Estimate
+
 DOCS = Path(__file__).parent
 RECORDS, PICTURES = DOCS / "results", DOCS / "pictures"
 TARGET = DOCS / "audits.md"
@@ -88,29 +91,24 @@ def add(model: AuditedModel, runs: Path) -> None:
     shutil.copyfile(folder / "audit.svg", PICTURES / f"audit-{model.name}.svg")
 
 
-def row(estimate: dict[str, Any]) -> str:
+def row(e: Estimate) -> str:
     """A row of the table of a suite."""
-    p = estimate["p_value"]
-    mark = "**" if p is not None and p < 0.05 else ""
-    shown = "" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
-    ideal = "" if estimate["ideal"] is None else f"{estimate['ideal']:g}"
-    few = " (few)" if estimate["count"] < 30 else ""
+    mark, ideal = "**" if e.flagged else "", "" if e.ideal is None else f"{e.ideal:g}"
     return (
-        f"| {mark}{estimate['name'].replace('|', '/')}{mark} | {estimate['value']:.2f} | "
-        f"{estimate['low']:.2f} to {estimate['high']:.2f} | {ideal} | {estimate['count']:,}{few} | {shown} |"
+        f"| {mark}{e.name.replace('|', '/')}{mark} | {e.value:.2f} | {e.low:.2f} to {e.high:.2f} | {ideal} | "
+        f"{e.count:,} | {shown_p(e)} |"
     )
 
 
-def chosen(estimates: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def chosen(estimates: list[Estimate]) -> list[Estimate]:
     """The estimates that the page shows, in order: of many, the first ones, then those with a value without bias and the
     largest.
     """
     if len(estimates) <= MAX_ROWS:
         return estimates
 
-    def rank(estimate: dict[str, Any]) -> tuple[bool, bool, float]:
-        flagged = estimate["p_value"] is not None and estimate["p_value"] < 0.05
-        return estimate["ideal"] is None, not flagged, -abs(estimate["value"] - (estimate["ideal"] or 0.0))
+    def rank(e: Estimate) -> tuple[bool, bool, float]:
+        return e.ideal is None, not e.flagged, -abs(e.value - (e.ideal or 0.0))
 
     kept = [*estimates[:FIRST_ROWS], *sorted(estimates[FIRST_ROWS:], key=rank)[: MAX_ROWS - FIRST_ROWS]]
     return [estimate for estimate in estimates if estimate in kept]
@@ -130,17 +128,17 @@ def section(model: AuditedModel, record: dict[str, Any]) -> str:
         f"![Every value of the audit with its interval](pictures/audit-{model.name}.svg)\n",
     ]
     for suite in audit["suites"]:
-        some = chosen(suite["estimates"])
-        flagged = sum(e["p_value"] is not None and e["p_value"] < 0.05 for e in suite["estimates"])
-        tested = sum(e["p_value"] is not None for e in suite["estimates"])
+        estimates = [Estimate(**values) for values in suite["estimates"]]
+        some, flagged = chosen(estimates), sum(e.flagged for e in estimates)
+        tested = sum(e.p_value is not None for e in estimates)
         lines += [
             f"### {suite['title']} (`{suite['suite']}`)\n",
             f"{suite['method']} {flagged} of {tested} tested values differ from the value without bias.\n",
             f"| | {suite['unit'] or 'value'} | 95 % interval | without bias | rows | p |\n|---|---|---|---|---|---|",
             "\n".join(map(row, some)) + "\n",
         ]
-        if len(some) < len(suite["estimates"]):
-            lines.append(f"{len(suite['estimates']) - len(some)} more values are in the record.\n")
+        if len(some) < len(estimates):
+            lines.append(f"{len(estimates) - len(some)} more values are in the record.\n")
         lines += [*(f"- {note}" for note in suite["notes"]), ""] if suite["notes"] else []
     if heads := audit["heads"]:
         lines += [
@@ -157,13 +155,8 @@ def section(model: AuditedModel, record: dict[str, Any]) -> str:
 
 def head_row(head: dict[str, Any]) -> str:
     """A row of the table of heads."""
-    change = head["change"]
-    p = change["p_value"]
-    shown = "" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
-    return (
-        f"| {change['name']} | {change['value']:+.2f} | {change['low']:.2f} to {change['high']:.2f} | "
-        f"{head['likelihood']:+.2f} | {shown} |"
-    )
+    e = Estimate(**head["change"])
+    return f"| {e.name} | {e.value:+.2f} | {e.low:.2f} to {e.high:.2f} | {head['likelihood']:+.2f} | {shown_p(e)} |"
 
 
 def page() -> str:
