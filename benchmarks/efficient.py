@@ -51,7 +51,7 @@ def bare_blocks(x: AttentionInputs) -> Callable[[], object]:
     method = make_method(METHODS["bigbird"])
     under_mask = method.exact_inputs(x)
     assert under_mask is not None
-    plan = BlockCall(x.layout_q, x.layout_k, under_mask.mask).plan(0, 0)
+    plan = BlockCall(x.layout_q, x.layout_k, under_mask.mask).plan(0, range(1))
     q, k, v = x.q[:, :1], x.k[:, :1], x.v[:, :1]
     # one gathered tile of each shape
     shapes = [(tile.t1 - tile.t0, *tile.keys.shape) for tile in plan.tiles]

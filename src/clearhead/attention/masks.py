@@ -51,8 +51,8 @@ class Mask:
         """True if heads differ: only kernels that ask `of_head` can use it."""
         return False
 
-    def of_head(self, sequence: int, head: int) -> Mask:
-        """The mask of one head of one sequence, which may know more about its blocks."""
+    def of_head(self, sequence: int, head: int | None) -> Mask:
+        """The mask of one head of one sequence, which may know more about its blocks; None: of all its heads."""
         return self
 
     def __and__(self, other: Mask) -> Mask:
@@ -161,7 +161,7 @@ class Global(Mask):
     def key(self) -> Hashable | None:
         return ("global", *self.first.tolist()) if isinstance(self.first, Tensor) else None
 
-    def of_head(self, sequence: int, head: int) -> Mask:
+    def of_head(self, sequence: int, head: int | None) -> Mask:
         return Global(int(self.first[sequence])) if isinstance(self.first, Tensor) else self
 
 
@@ -223,7 +223,7 @@ class And(Mask):
     def per_head(self) -> bool:
         return self.one.per_head or self.two.per_head
 
-    def of_head(self, sequence: int, head: int) -> Mask:
+    def of_head(self, sequence: int, head: int | None) -> Mask:
         return And(self.one.of_head(sequence, head), self.two.of_head(sequence, head))
 
 
@@ -252,7 +252,7 @@ class Or(Mask):
     def per_head(self) -> bool:
         return self.one.per_head or self.two.per_head
 
-    def of_head(self, sequence: int, head: int) -> Mask:
+    def of_head(self, sequence: int, head: int | None) -> Mask:
         return Or(self.one.of_head(sequence, head), self.two.of_head(sequence, head))
 
 

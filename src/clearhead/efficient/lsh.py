@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from clearhead.attention.inputs import AttentionInputs
 from clearhead.attention.layout import Layout, each_head
 from clearhead.attention.masks import Causal, Full, Mask
 from clearhead.attention.method import SparseMethod, at_least
+from clearhead.attention.tuning import TUNING
 
 BLOCK = 64  # sorted queries that read one range of sorted keys
 TILE_SCORES = 2**18  # scores computed at once
@@ -48,6 +50,9 @@ class LSH(SparseMethod):
         return LSHMask(self, inputs)
 
     def forward(self, inputs: AttentionInputs, dropout: float = 0.0) -> Tensor:
+        pairs = inputs.layout_q.max_len * inputs.layout_k.max_len
+        if pairs <= TUNING.sparse_tile_scores and inputs.q.device.type == "cpu":
+            return super().forward(inputs, dropout)  # all pairs of a short text, under the mask
         seed = int(torch.randint(2**62, ())) if dropout > 0 else 0
         call = _Call(self.mask(inputs), inputs.mask, inputs.scale or 1.0, inputs.repeats, dropout, seed)
         return _LSH.apply(inputs.q, inputs.k, inputs.v, call)
@@ -56,11 +61,17 @@ class LSH(SparseMethod):
         """The bucket of each row (T, K) in one round, (T,)."""
         if self.buckets == 1:
             return torch.zeros(len(x), dtype=torch.int64)
-        generator = torch.Generator().manual_seed(self.seed * 1000 + turn)
-        directions = torch.randn(x.shape[1], self.buckets // 2, generator=generator, dtype=torch.float64)
-        turned = x @ (directions / directions.norm(dim=0)).to(x.dtype)
+        turned = x @ _directions(self.seed * 1000 + turn, x.shape[1], self.buckets // 2).to(x.dtype)
         high, low = turned.max(1), turned.min(1)
         return torch.where(high.values >= -low.values, high.indices, low.indices + self.buckets // 2)
+
+
+@lru_cache(maxsize=64)
+def _directions(seed: int, width: int, count: int) -> Tensor:
+    """Random directions of length 1, (width, count)."""
+    generator = torch.Generator().manual_seed(seed)
+    directions = torch.randn(width, count, generator=generator, dtype=torch.float64)
+    return directions / directions.norm(dim=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +103,8 @@ class LSHMask(Mask):
     def layouts(self) -> tuple[Layout, Layout]:
         return self._inputs.layout_q, self._inputs.layout_k
 
-    def of_head(self, sequence: int, head: int) -> Mask:
-        mask = LSHMask(self._method, self._inputs, (sequence, head))
+    def of_head(self, sequence: int, head: int | None) -> Mask:
+        mask = LSHMask(self._method, self._inputs, None if head is None else (sequence, head))
         mask._rounds = self._rounds
         return mask
 

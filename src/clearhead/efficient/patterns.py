@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clearhead.attention.block_mask import BlockMask
 from clearhead.attention.inputs import AttentionInputs
 from clearhead.attention.masks import Causal, Global, Mask, Window
 from clearhead.attention.method import SparseMethod, at_least
 from clearhead.attention.scores import Dot
+from clearhead.efficient.block_mask import BlockMask
 
 
 class BigBird(SparseMethod):
@@ -76,7 +76,7 @@ class BigBird(SparseMethod):
 
     def _table(self, n: int, m: int, count: int, causal: bool, heads: int) -> Tensor:
         """Which blocks are allowed, (heads, n, m), in a sequence of `count` blocks of keys."""
-        i, j = torch.arange(n).unsqueeze(1), torch.arange(m)
+        i, j = torch.arange(n, dtype=torch.int32).unsqueeze(1), torch.arange(m, dtype=torch.int32)
         table = ((i - j).abs() <= self.window // 2) | (j < self.global_blocks) | (i < self.global_blocks)
         if self.last_global:
             table = table | (j == count - 1) | (i == count - 1)

@@ -3,11 +3,11 @@
 import torch
 from torch import Tensor
 
-from clearhead.attention.block_mask import BlockMask
 from clearhead.attention.inputs import AttentionInputs
 from clearhead.attention.layout import Layout
 from clearhead.attention.masks import Mask
 from clearhead.attention.method import SparseMethod, at_least
+from clearhead.efficient.block_mask import BlockMask
 
 
 class SelectedBlocks(SparseMethod):

@@ -12,11 +12,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from clearhead.attention.block_mask import BlockMask
 from clearhead.attention.inputs import AttentionInputs
 from clearhead.attention.masks import Mask
 from clearhead.attention.method import AttentionMethod, SparseMethod, at_least
 from clearhead.attention.weights import Which
+from clearhead.efficient.block_mask import BlockMask
 
 SELF, NEVER = -1e5, -1e9  # scores of a token with itself, and of pairs that are not allowed
 EPS = 1e-6

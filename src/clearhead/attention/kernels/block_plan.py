@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from clearhead.attention import dropout_mask
@@ -15,6 +16,7 @@ from clearhead.attention.masks import Mask, shared_key
 from clearhead.attention.tuning import TUNING
 
 MAX_PADDING = 8  # at most 1 / this of the blocks of a tile are padding
+STRIP = 2**16  # pairs of blocks that a mask is asked for at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,8 +26,8 @@ class BlockTile:
     t0: int
     t1: int
     keys: Tensor  # (m, n): numbers of blocks of keys
-    allowed: Tensor | None  # (m or 1, 1, t, n size) bool; None: every pair
-    empty: Tensor | None  # (m or 1, 1, t, 1) bool, the queries without a key; None: there are none
+    allowed: Tensor | None  # (m or 1, h or 1, t or 1, n size) bool; None: every pair
+    empty: Tensor | None  # (m or 1, h or 1, t or 1, 1) bool, the queries without a key; None: there are none
     run: int | None  # the first block, if each part reads n blocks in a row, one block after the part before
 
     def queries(self, x: Tensor) -> Tensor:
@@ -50,10 +52,15 @@ class BlockTile:
 
 
 class HeadPlan:
-    """The tiles of a head of one sequence: together they hold each query once."""
+    """The tiles of some heads of one sequence: together they hold each query once.
 
-    def __init__(self, layout_q: Layout, layout_k: Layout, sequence: int, mask: Mask) -> None:
-        self._mask, self._sequence = mask, sequence
+    Heads with different masks read the blocks that any of them touches.
+    """
+
+    def __init__(self, layout_q: Layout, layout_k: Layout, sequence: int, mask: Mask, heads: range) -> None:
+        self._mask = mask.of_head(sequence, heads.start if len(heads) == 1 else None)
+        self._masks = [mask.of_head(sequence, head) for head in (heads if self._mask.per_head else heads[:1])]
+        self._sequence = sequence
         self._T, self._start_q = layout_q.host_lengths[sequence], layout_q.host_starts[sequence]
         self._S, self._start_k = layout_k.host_lengths[sequence], layout_k.host_starts[sequence]
         self._same: dict[tuple[torch.Size, bytes], Tensor] = {}  # equal masks are kept once
@@ -65,7 +72,7 @@ class HeadPlan:
     @property
     def num_pairs(self) -> int:
         """The pairs of queries and keys in blocks that the mask touches."""
-        return int(self._touched[0].sum()) * TUNING.sparse_block**2 if self._T and self._S else 0
+        return sum(self._counts) * TUNING.sparse_block**2 if self._T and self._S else 0
 
     def _allowed(self, t0: int, t1: int, keys: Tensor, real: Tensor, masked: list[int]) -> Tensor | None:
         """What the mask allows of the blocks `keys` (m, n) for each part of the queries; None: every pair."""
@@ -76,29 +83,30 @@ class HeadPlan:
         at_q = torch.arange(t0, t1).view(m, -1, 1, 1) + self._start_q
         places = (chosen * size).view(m, 1, -1, 1) + torch.arange(size)  # (m, 1, columns, size)
         at_k = places.clamp(max=self._S - 1) + self._start_k
-        part = self._mask.allows(torch.tensor(self._sequence), at_q, at_k) & (places < self._S)
-        part = (part & real[:, masked].view(m, 1, -1, 1)).expand(m, at_q.shape[1], len(masked), size)
-        if bool((part == part[:1]).all()):
-            part = part[:1]
-        out = torch.ones(len(part), 1, part.shape[1], n, size, dtype=torch.bool)
-        out[:, 0, :, masked] = part
+        readable = (places < self._S) & real[:, masked].view(m, 1, -1, 1)
+        shape = m, at_q.shape[1], len(masked), size
+        own = (mask.allows(torch.tensor(self._sequence), at_q, at_k) & readable for mask in self._masks)
+        part = torch.stack([one.expand(shape) for one in own], dim=1)  # (m, h, t, columns, size)
+        for dim in range(3):  # equal parts, heads or queries are kept once
+            if bool((part == part.narrow(dim, 0, 1)).all()):
+                part = part.narrow(dim, 0, 1)
+        out = torch.ones(*part.shape[:3], n, size, dtype=torch.bool)
+        out[:, :, :, masked] = part
         out = out.flatten(3)
         return self._same.setdefault((out.shape, out.numpy().tobytes()), out) if len(out) == 1 else out
 
     def _cut(self) -> Iterator[BlockTile]:
         T, size = self._T, TUNING.sparse_block
-        some, every = self._touched
-        counts = some.sum(1).tolist()
+        counts = self._counts
         lo = 0
         while lo < len(counts):
             hi = self._last_of_tile(counts, lo)
-            most = max(max(counts[lo:hi]), 1)  # without a key, one masked block keeps the shapes
-            keys = some[lo:hi].byte().argsort(dim=1, descending=True, stable=True)[:, :most]  # (m, n)
-            real = some[lo:hi].gather(1, keys)
-            masked = (~(every[lo:hi].gather(1, keys) & real)).any(0).nonzero().flatten().tolist()
+            some, every = self._touched(lo, hi), self._covered(lo, hi)
+            keys, real = _numbers(some, max(max(counts[lo:hi]), 1))
+            masked = (~(every.gather(1, keys) & real)).any(0).nonzero().flatten().tolist()
             end, step = min(hi * size, T), min(hi * size, T) - lo * size
             if hi - lo == 1:  # of many keys, few queries at a time
-                step = min(step, max(1, TUNING.sparse_tile_scores // (most * size)))
+                step = min(step, max(1, TUNING.sparse_tile_scores // (keys.shape[1] * size)))
             for t0 in range(lo * size, end, step):
                 t1 = min(t0 + step, end)
                 allowed = self._allowed(t0, t1, keys, real, masked)
@@ -124,18 +132,39 @@ class HeadPlan:
         return hi
 
     @cached_property
-    def _touched(self) -> tuple[Tensor, Tensor]:
-        """Which blocks the mask touches, and which it fully allows, (blocks of queries, blocks of keys)."""
+    def _counts(self) -> list[int]:
+        """How many blocks of keys the mask touches for each block of queries."""
         size = TUNING.sparse_block
-        q = torch.tensor([*range(0, self._T, size), self._T]) + self._start_q
-        k = torch.tensor([*range(0, self._S, size), self._S]) + self._start_k
-        spans = q[:-1, None], q[1:, None], k[None, :-1], k[None, 1:]
-        shape = len(q) - 1, len(k) - 1
-        some = torch.as_tensor(self._mask.any_allowed(*spans)).expand(shape).clone()
-        every = torch.as_tensor(self._mask.all_allowed(*spans)).expand(shape) & some
-        if self._S % size:
-            every[:, -1] = False  # the last block holds padding
-        return some, every
+        number, rows = -(-self._T // size), max(1, STRIP // -(-self._S // size))
+        strips = ((lo, min(lo + rows, number)) for lo in range(0, number, rows))
+        return [count for lo, hi in strips for count in self._touched(lo, hi).sum(1).tolist()]
+
+    def _touched(self, lo: int, hi: int) -> Tensor:
+        """Which blocks of keys the mask touches for blocks [lo, hi) of queries, (blocks of queries, blocks of keys)."""
+        spans = self._spans(lo, hi)
+        return torch.as_tensor(self._mask.any_allowed(*spans)).expand(hi - lo, spans[2].shape[1])
+
+    def _covered(self, lo: int, hi: int) -> Tensor:
+        """Which blocks the mask fully allows, in the same shape."""
+        spans = self._spans(lo, hi)
+        every = torch.as_tensor(self._mask.all_allowed(*spans)).expand(hi - lo, spans[2].shape[1])
+        # a last block that holds padding is not covered
+        return every if self._S % TUNING.sparse_block == 0 else F.pad(every[:, :-1], (0, 1))
+
+    def _spans(self, lo: int, hi: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The first and last positions of blocks of queries (n, 1) and of all blocks of keys (1, m)."""
+        size = TUNING.sparse_block
+        q = torch.arange(lo, hi + 1).mul_(size).clamp_(max=self._T).add_(self._start_q)
+        k = torch.arange(-(-self._S // size) + 1).mul_(size).clamp_(max=self._S).add_(self._start_k)
+        return q[:-1, None], q[1:, None], k[None, :-1], k[None, 1:]
+
+
+def _numbers(some: Tensor, most: int) -> tuple[Tensor, Tensor]:
+    """The numbers of the touched blocks of each row, (m, most) with padding, and which of them are no padding."""
+    real = torch.arange(most) < some.sum(1, keepdim=True)
+    keys = torch.zeros(len(some), most, dtype=torch.int64)
+    keys[real] = some.nonzero()[:, 1]  # both in the order of the rows
+    return keys, real
 
 
 def _run(keys: Tensor) -> int | None:
@@ -155,20 +184,19 @@ class BlockCall:
     scale: float = 1.0
     dropout: float = 0.0
     seed: int = 0
-    _plans: dict[tuple[int, int], HeadPlan] = field(default_factory=dict)
+    _plans: dict[tuple[int, range], HeadPlan] = field(default_factory=dict)
 
-    def plan(self, sequence: int, head: int) -> HeadPlan:
-        """The plan of a head. All calls of a batch share the plans of a mask that is known to be the same."""
+    def plan(self, sequence: int, heads: range) -> HeadPlan:
+        """The plan of some heads. All calls of a batch share the plans of a mask that is known to be the same."""
         key = shared_key(self.mask)
         plans = self._plans
         if key is not None:
             name = "blocks", key, id(self.layout_k), TUNING.sparse_block, TUNING.sparse_tile_scores
             # the layout is kept alive: the key holds its id
             plans = self.layout_q.memoize(name, lambda: (self.layout_k, {}))[1]
-        place = sequence, head if self.mask.per_head else 0
+        place = sequence, heads if self.mask.per_head else range(1)
         if place not in plans:
-            own = self.mask.of_head(*place)
-            plans[place] = HeadPlan(self.layout_q, self.layout_k, sequence, own)
+            plans[place] = HeadPlan(self.layout_q, self.layout_k, sequence, self.mask, place[1])
         return plans[place]
 
     def kept(self, weights: Tensor, sequence: int, heads: range, number: int) -> Tensor:
@@ -183,4 +211,4 @@ class BlockCall:
     def share(self) -> float:
         """The share of all pairs of queries and keys that the first head touches; nothing is cut into tiles for it."""
         pairs = sum(T * S for T, S in zip(self.layout_q.host_lengths, self.layout_k.host_lengths, strict=True))
-        return sum(self.plan(i, 0).num_pairs for i in range(self.layout_q.num_sequences)) / max(pairs, 1)
+        return sum(self.plan(i, range(1)).num_pairs for i in range(self.layout_q.num_sequences)) / max(pairs, 1)

@@ -112,13 +112,14 @@ class _Part:
 
 
 def _parts(q: Tensor, k: Tensor, call: BlockCall) -> Iterator[_Part]:
-    """All heads of a sequence at once, unless their masks differ."""
+    """All heads of a sequence at once, unless their masks differ and it is long: then they read different blocks."""
     num_heads = q.shape[1]
-    step = 1 if call.mask.per_head else num_heads
     for sequence, head, rows_q, rows_k in each_head(call.layout_q, call.layout_k, num_heads):
+        pairs = (rows_q.stop - rows_q.start) * (rows_k.stop - rows_k.start)
+        step = 1 if call.mask.per_head and pairs > TUNING.sparse_tile_scores else num_heads
         if head % step == 0:
             heads, repeats = range(head, head + step), num_heads // k.shape[1]
-            yield _Part(call, call.plan(sequence, head), sequence, heads, repeats, rows_q, rows_k)
+            yield _Part(call, call.plan(sequence, heads), sequence, heads, repeats, rows_q, rows_k)
 
 
 def _attend(part: _Part, number: int, tile: BlockTile, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:

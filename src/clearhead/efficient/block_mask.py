@@ -56,12 +56,11 @@ class BlockMask(Mask):
     def per_head(self) -> bool:
         return self.table.shape[1] > 1
 
-    def of_head(self, sequence: int, head: int) -> Mask:
+    def of_head(self, sequence: int, head: int | None) -> Mask:
         count, heads = self.table.shape[:2]
-        if count == heads == 1:
-            return self
-        i, j = sequence if count > 1 else 0, head if heads > 1 else 0
-        return replace(self, table=self.table[i : i + 1, j : j + 1])
+        rows = slice(sequence, sequence + 1) if count > 1 else slice(None)
+        columns = slice(head, head + 1) if head is not None and heads > 1 else slice(None)
+        return self if rows == columns == slice(None) else replace(self, table=self.table[rows, columns])
 
     @property
     def _rows(self) -> int:
@@ -70,8 +69,8 @@ class BlockMask(Mask):
     @cached_property
     def _sums(self) -> Tensor:
         """Allowed blocks before each pair of block edges, (B H, n + 1, m + 1)."""
-        sums = self.table.flatten(0, 1).to(torch.int32).cumsum(1, dtype=torch.int32).cumsum(2, dtype=torch.int32)
-        return torch.nn.functional.pad(sums, (1, 0, 1, 0))
+        sums = torch.nn.functional.pad(self.table.flatten(0, 1).to(torch.int32), (1, 0, 1, 0))
+        return sums.cumsum_(1).cumsum_(2)
 
     def _count(self, q_lo: Any, q_hi: Any, k_lo: Any, k_hi: Any) -> tuple[Tensor, Tensor]:
         """How many blocks of each rectangle are allowed, (B H, ...), and how many it has."""
@@ -79,5 +78,8 @@ class BlockMask(Mask):
         i0, j0, i1, j1 = i0 // self._rows, j0 // self.size, -(-i1 // self._rows), -(-j1 // self.size)
         n, m = self.table.shape[2:]
         a0, a1, b0, b1 = i0.clamp(max=n), i1.clamp(max=n), j0.clamp(max=m), j1.clamp(max=m)
-        sums = self._sums
-        return sums[:, a1, b1] - sums[:, a0, b1] - sums[:, a1, b0] + sums[:, a0, b0], (i1 - i0) * (j1 - j0)
+        sums, area = self._sums, (i1 - i0) * (j1 - j0)
+        if a0.dim() == b0.dim() == 2 and a0.shape[1] == b0.shape[0] == 1:  # a grid of rectangles
+            rows = sums[:, a1[:, 0]] - sums[:, a0[:, 0]]
+            return rows[:, :, b1[0]] - rows[:, :, b0[0]], area
+        return sums[:, a1, b1] - sums[:, a0, b1] - sums[:, a1, b0] + sums[:, a0, b0], area

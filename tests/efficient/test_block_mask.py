@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from clearhead.attention import Causal, Layout, attend
-from clearhead.attention.block_mask import BlockMask
+from clearhead.efficient.block_mask import BlockMask
 
 
 def random_mask(sequences: int = 1, heads: int = 1, query_size: int | None = None) -> BlockMask:
