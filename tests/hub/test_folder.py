@@ -14,6 +14,7 @@ from clearhead.attention import Layout
 from clearhead.files import IntegrityError
 from clearhead.hub import families
 from clearhead.hub import folder as store
+from clearhead.hub.families import FAMILIES
 from clearhead.hub.folder import open_folder, save_folder
 from clearhead.pipeline import load
 from tests.files.hostile import valid
@@ -255,3 +256,17 @@ def test_a_folder_that_transformers_saved_again_is_opened(tmp_path, minilm):
     (tmp_path / "ours" / "clearhead.json").unlink()
     with pytest.raises(IntegrityError, match="missing"):
         load(tmp_path / "ours")
+
+
+def test_dropout_in_a_config_is_replaced_where_the_family_stores_it():
+    gpt2 = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "resid_pdrop": 0.1}
+    wanted = {"dropout": 0.0, "attention_dropout": 0.3}
+    found = FAMILIES["gpt2"].with_dropout(gpt2, wanted)
+    assert found == {**gpt2, "resid_pdrop": 0.0, "attn_pdrop": 0.3} and gpt2["resid_pdrop"] == 0.1
+    bert = {"model_type": "bert", "architectures": ["BertForSequenceClassification"], "classifier_dropout": 0.5}
+    found = FAMILIES["bert"].with_dropout(bert, {"dropout": 0.2})
+    assert found["classifier_dropout"] == found["hidden_dropout_prob"] == 0.2, "the head's too"
+    t5 = {"model_type": "t5", "architectures": ["T5ForConditionalGeneration"]}
+    assert FAMILIES["t5"].with_dropout(t5, {"dropout": 0.0})["dropout_rate"] == 0.0
+    with pytest.raises(ValueError, match="T5 has no such dropout, or the same one for several places"):
+        FAMILIES["t5"].with_dropout(t5, wanted)

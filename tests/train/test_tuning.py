@@ -14,9 +14,11 @@ import torch
 from safetensors.torch import load_file
 
 from clearhead import load
+from clearhead.attention.multihead import AttentionCore
 from clearhead.distributed import Distributed
 from clearhead.hub import model_folder
 from clearhead.hub.folder import open_folder
+from clearhead.layers.dropout import Dropout
 from clearhead.models import TransformerConfig
 from clearhead.models.heads import SequenceHead
 from clearhead.tasks import Classify, QuestionAnswering
@@ -240,11 +242,25 @@ def test_recurrent_nets_learn_the_same_tasks(folder, tmp_path):
         ({"max_len": 500, "positions": "stretch"}, "choose repeat or interpolate"),
         ({"attention": {"kind": "longformer", "global_until": "[STOP]"}}, "'\\[STOP\\]', which is no token"),
         ({"attention": {"kind": "longformer", "windows": 4}}, "has no option windows"),
+        ({"attention_dropout": 1}, "attention_dropout is 1: it must be a probability"),
+        ({"dropout": "low"}, "dropout is 'low': it must be a number"),
+        ({"hidden_dropout": 0.2}, "hidden_dropout is 0.2, but BERT has no such dropout"),
     ],
 )
 def test_a_start_that_cannot_be_is_told(folder, tmp_path, model, fault):
     with pytest.raises((ValueError, OSError), match=fault):
         prepare(recipe("one", model=model), folder, tmp_path / "run")
+
+
+def test_dropout_of_the_base_model_is_replaced(folder, tmp_path):
+    model = {"dropout": 0.3, "attention_dropout": 0.0}
+    run = prepare(recipe("one", steps=2, epochs=None, model=model), folder, tmp_path / "run")
+    built = run.job(Distributed(), shown=False).model
+    assert {m.p for m in built.modules() if isinstance(m, Dropout)} == {0.0, 0.3}, "0: BERT has none between the layers"
+    assert {m.dropout for m in built.modules() if isinstance(m, AttentionCore)} == {0.0}
+    train(run, shown=False)
+    saved = json.loads((tmp_path / "run" / "model" / "config.json").read_text())
+    assert (saved["hidden_dropout_prob"], saved["attention_probs_dropout_prob"]) == (0.3, 0.0)
 
 
 def test_a_reader_of_long_texts(folder, tmp_path):

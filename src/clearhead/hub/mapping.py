@@ -226,6 +226,24 @@ class Family:
         out["architectures"] = [architecture]
         return out
 
+    def with_dropout(self, raw: Raw, values: Mapping[str, float]) -> dict[str, Any]:
+        """Changes probabilities of dropout in a Hugging Face config; `dropout` is also that of a head that has one."""
+        architecture = self.architecture(raw)
+        own, out = self.head(architecture), dict(raw)
+        for name, key in (*self.config.items(), *own.config.items(), *own.settings.items()):
+            setting = name.rpartition(".")[2]
+            if setting in values and isinstance(key, (ConfigKey, DerivedKey)):
+                out.update(key.to(values[setting], out))
+        changed = self.read(out, architecture)
+        stacks = [stack for stack in (changed.encoder, changed.decoder) if stack is not None]
+        for name, value in values.items():
+            if any(getattr(stack, name, None) != value for stack in stacks):
+                raise ValueError(
+                    f"{name} is {value!r}, but {self.title} has no such dropout, or the same one for several places: "
+                    "remove it, or give all of them one value"
+                )
+        return out
+
     def pairs(self, names: Iterable[str], architecture: str) -> list[WeightPair]:
         """Returns the tensors that store these parameters, in order; every parameter must have a mapping."""
         if not self.weights:

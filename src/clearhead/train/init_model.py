@@ -27,7 +27,8 @@ from clearhead.text import Tokenizer
 from clearhead.train.recipe import Recipe
 from clearhead.vision import ImageProcessor, PatchConfig
 
-BASE_MODEL_KEYS = ("attention", "base_model", "freeze", "lora", "max_len", "pool", "positions")  # with a base model
+DROPOUT_KEYS = ("attention_dropout", "dropout", "embedding_dropout", "hidden_dropout")
+BASE_MODEL_KEYS = ("attention", "base_model", "freeze", "lora", "max_len", "pool", "positions", *DROPOUT_KEYS)
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -52,6 +53,9 @@ class Pretrained:
                     f"{did_you_mean(name, BASE_MODEL_KEYS)}"
                 )
         source = ModelFolder.open(base_model_folder(str(recipe.model["base_model"]), base))
+        dropouts = {name: recipe.model[name] for name in DROPOUT_KEYS if name in recipe.model}
+        if dropouts:
+            source = replace(source, hf_config=source.family.with_dropout(source.hf_config, dropouts))
         architecture = source.family.architecture(source.hf_config)
         config = read_model_config(source.family, source.hf_config, architecture)
         if "positions" in recipe.model and "max_len" not in recipe.model:
