@@ -109,7 +109,12 @@ def opener(address):
 def test_home(monkeypatch, home):
     assert data_home() == home
     monkeypatch.delenv("CLEARHEAD_DATA")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     assert data_home() == Path.home() / ".cache" / "clearhead" / "data"
+    monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
+    assert data_home() == Path("/elsewhere/clearhead/data")
+    monkeypatch.setenv("CLEARHEAD_CACHE", "/own")
+    assert data_home() == Path("/own/data")
 
 
 def check_kept(home: Path) -> None:

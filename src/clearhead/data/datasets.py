@@ -24,6 +24,7 @@ from urllib.error import HTTPError
 
 from clearhead.data.catalog import DATASETS, Dataset, RemoteFile
 from clearhead.files import MANIFEST, IntegrityError, Manifest, new_folder, read_manifest, safe_join, write_manifest
+from clearhead.files.cache import cache_home
 from clearhead.text.corpus import decompressed
 
 CHUNK_BYTES = 1 << 18
@@ -63,9 +64,9 @@ def _check_https(url: str) -> None:
 
 
 def data_home() -> Path:
-    """Return the data folder: $CLEARHEAD_DATA, or ~/.cache/clearhead/data."""
+    """Return the data folder: $CLEARHEAD_DATA, or `data` in the cache (~/.cache/clearhead)."""
     home = os.environ.get("CLEARHEAD_DATA")
-    return Path(home) if home else Path.home() / ".cache" / "clearhead" / "data"
+    return Path(home) if home else cache_home() / "data"
 
 
 def find_dataset(name: str) -> Dataset:

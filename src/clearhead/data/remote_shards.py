@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from clearhead.files import FileEntry, IntegrityError, sha256, write_atomic
+from clearhead.files.cache import cache_home
 from clearhead.files.record_chunks import ChunkTable, record_of
-from clearhead.files.s3_folder import cache_home
 from clearhead.files.s3_path import S3Path
 
 PARALLEL_READS = 16

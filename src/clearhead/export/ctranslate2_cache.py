@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.files import MANIFEST, new_folder, stale_temporaries, verify, write_manifest
+from clearhead.files.cache import cache_home
 
 FOLDER = ".ctranslate2"  # in a model folder; its manifest check ignores folders whose name begins with a dot
 FORMAT = 1  # of the export; part of the hash
@@ -61,8 +62,8 @@ def export_homes(folder: Path | None) -> Iterator[Path]:
     """Yields where the exports of a model may lie, the preferred folder first; the last is in the user's cache."""
     if folder is not None and not (folder / "config.json").is_symlink() and "site-packages" not in folder.parts:
         yield folder / FOLDER
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "clearhead" / "ctranslate2"
-    yield base / hashlib.blake2b(os.fsencode("" if folder is None else folder.resolve()), digest_size=12).hexdigest()
+    name = hashlib.blake2b(os.fsencode("" if folder is None else folder.resolve()), digest_size=12).hexdigest()
+    yield cache_home() / "ctranslate2" / name
 
 
 def is_complete(export: Path) -> bool:

@@ -1,7 +1,6 @@
 """Folders in an object store: written from a local folder, the manifest last, and copied to a local cache."""
 
 import hashlib
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Generator, Mapping
@@ -10,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from clearhead.files.atomic import new_folder
+from clearhead.files.cache import cache_home
 from clearhead.files.manifest import MANIFEST, Folder
 from clearhead.files.s3_path import CommitConflict, MissingObject, S3Path, StoredObject
 from clearhead.files.s3_streams import S3Reader, S3Writer
@@ -17,12 +17,6 @@ from clearhead.files.safe import safe_join
 
 COPY_BYTES = 8 << 20
 PARALLEL_FILES = 4
-
-
-def cache_home() -> Path:
-    """Return the folder of what is copied from object stores: $CLEARHEAD_CACHE, or ~/.cache/clearhead."""
-    home = os.environ.get("CLEARHEAD_CACHE")
-    return Path(home) if home else Path.home() / ".cache" / "clearhead"
 
 
 @contextmanager

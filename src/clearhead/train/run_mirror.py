@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clearhead.files import write_atomic
+from clearhead.files.cache import cache_home
 from clearhead.files.manifest import Folder
-from clearhead.files.s3_folder import cache_home, upload_file
+from clearhead.files.s3_folder import upload_file
 from clearhead.files.s3_path import S3Path
 
 RECORD = ".store.json"  # in the local folder: entity tag and hash of each file that is the same in the store
