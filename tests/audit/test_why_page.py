@@ -14,6 +14,7 @@ from clearhead.audit.head_effects import head_effects
 from clearhead.audit.why_page import LIMITS, NUM_SHOWN, heads_table, why_page
 from tests.audit.made_up_people import FIRST, SECOND, sentences, train_on
 from tests.audit.made_up_results import HOSTILE, head, heads_on
+from tests.browser import wait_until
 
 HEADS = [head("encoder.0", 1, [2.0, -0.1]), head("encoder.0", 0, [0.5, 0.4])]
 
@@ -104,6 +105,6 @@ def test_the_page_in_a_browser(masked, tab, tmp_path):
     tab.goto((tmp_path / "why.html").as_uri())
     tab.wait_for_selector("main.two")
     tab.click("text=encoder.0 head 0 (+0.40)")
-    tab.wait_for_function("document.querySelector('.from .word')?.textContent === 'fano'")
+    wait_until(tab, "document.querySelector('.from .word')?.textContent === 'fano'")
     assert [s.get_attribute("aria-label") for s in tab.locator("section.panel").all()] == ["encoder.0, head 0"] * 2
     assert tab.locator(".from").nth(1).locator(".word").first.text_content() == "gano"

@@ -15,6 +15,7 @@ from clearhead.attention.masks import Causal
 from clearhead.attention.scores import ScaledDot
 from clearhead.viz import Captured, Precomputed, Scene, SceneAxis, SceneInput, SceneLayer, TokenLabels, record_scene
 from clearhead.viz.live_server import TILE, LiveServer, TileStore, application, top_level
+from tests.browser import wait_until
 
 client_of = pytest.importorskip("starlette.testclient").TestClient
 
@@ -119,7 +120,7 @@ def test_ablating_a_head(tab, served):
     assert 0.5 < changed < 0.9999
     assert "without encoder.0 head 2" in tab.text_content(".prediction.ablated")
     tab.click("[data-keep=ablate]")
-    tab.wait_for_function("document.querySelector('.prediction.ablated') === null")
+    wait_until(tab, "document.querySelector('.prediction.ablated') === null")
 
 
 def test_long_map_zooms_to_single_tokens(tab):
@@ -137,7 +138,7 @@ def test_long_map_zooms_to_single_tokens(tab):
             tab.wait_for_timeout(60)
         tab.wait_for_timeout(700)
         tab.mouse.move(box["x"] + 381, box["y"] + 421)
-        tab.wait_for_function("/: 0\\.\\d+$/.test(document.querySelector('output.status').textContent)")
+        wait_until(tab, "/: 0\\.\\d+$/.test(document.querySelector('output.status').textContent)")
         status = tab.text_content("output.status")
         names, value = status.rsplit(": ", 1)
         row, column = (int(n) for n in names.rsplit("(", 1)[1].rstrip(")").split(", "))

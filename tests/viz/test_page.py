@@ -12,6 +12,7 @@ import torch
 from clearhead.attention.kernels import reference
 from clearhead.viz import Precomputed, Scene, SceneAxis, SceneInput, SceneLayer, TokenLabels, show
 from clearhead.viz.page import Preface, page, static_page
+from tests.browser import wait_until
 
 pytestmark = pytest.mark.usefixtures("chromium")
 
@@ -53,7 +54,7 @@ def test_the_numbers_of_the_steps_are_those_of_the_reference(opened, animals):
     opened.keyboard.press("4")
     opened.wait_for_selector("table.steps")
     opened.select_option(".dropdown select >> nth=-1", "3")
-    opened.wait_for_function("document.querySelector('.intro b').textContent === 'did'")
+    wait_until(opened, "document.querySelector('.intro b').textContent === 'did'")
     rows = opened.eval_on_selector_all(
         "table.steps tbody tr",
         "rows => rows.map(r => [...r.querySelectorAll('[data-value]')].map(c => +c.dataset.value))",
@@ -94,11 +95,11 @@ def test_words_and_special_tokens(opened, animals):
     choose(opened, "sequence", 1)
     pieces = opened.locator(".from .word").count()
     opened.click("[data-keep=mergeSubwords]")
-    opened.wait_for_function(f"document.querySelectorAll('.from .word').length < {pieces}")
+    wait_until(opened, f"document.querySelectorAll('.from .word').length < {pieces}")
     words = opened.locator(".from .word").all_text_contents()
     assert "unbelievably" in words and "untrained" in words
     opened.click("[data-keep=hideSpecial]")
-    opened.wait_for_function("document.querySelector('.notes').textContent.includes('renormalized to sum to 1')")
+    wait_until(opened, "document.querySelector('.notes').textContent.includes('renormalized to sum to 1')")
     assert "[CLS]" not in opened.locator(".from .word").all_text_contents()
     opened.hover(".from .word >> nth=2")
     shown = opened.eval_on_selector_all(".to .word", "words => words.map(w => Number(w.dataset.weight))")
@@ -107,7 +108,7 @@ def test_words_and_special_tokens(opened, animals):
 
 def test_value_weighted(opened, animals):
     opened.click("[data-keep=valueWeighted]")
-    opened.wait_for_function("document.querySelector('.notes').textContent.includes('no longer sum to 1')")
+    wait_until(opened, "document.querySelector('.notes').textContent.includes('no longer sum to 1')")
     opened.hover(".from .word >> nth=9")
     shown = opened.eval_on_selector_all(".to .word", "words => words.map(w => Number(w.dataset.weight))")
     want = exact(animals, 3, 1)[9] * animals.inputs[0].layer(3).attention.norms(1).double()
@@ -120,9 +121,7 @@ def test_comparing_two_heads(opened):
     assert opened.locator("section.panel").count() == 2
     assert opened.locator("section.panel").nth(0).get_attribute("aria-label") == "encoder.3, head 1"
     opened.locator("h2 select").nth(0).select_option("0")  # the second panel's input
-    opened.wait_for_function(
-        "document.querySelectorAll('section.panel')[1].querySelectorAll('.from .word').length === 15"
-    )
+    wait_until(opened, "document.querySelectorAll('section.panel')[1].querySelectorAll('.from .word').length === 15")
 
 
 def test_the_matrix_is_read_cell_by_cell_and_zoomed(opened, animals):
@@ -190,7 +189,7 @@ def test_with_the_keyboard_alone(opened):
                       ("4", "#steps.0.3.1"), ("1", "#lines.0.3.1")):  # fmt: skip
         opened.locator("#clearhead [data-keep=lines]").focus()
         opened.keyboard.press(key)
-        opened.wait_for_function(f"location.hash === '{hash}'")
+        wait_until(opened, f"location.hash === '{hash}'")
     for _ in range(40):  # to the first word
         opened.keyboard.press("Tab")
         if opened.evaluate("document.activeElement.className.includes('word')"):
@@ -284,7 +283,7 @@ def test_links_of_a_preface_select_heads_and_comparisons(tab, animals, tmp_path)
     assert tab.url.endswith("#lines.1.4.2.nospecial.vs0-4-2")
     tab.goto("about:blank")
     tab.goto((tmp_path / "page.html").as_uri() + "#lines.1.2.3")
-    tab.wait_for_function("scrollY > 0")
+    wait_until(tab, "scrollY > 0")
 
 
 def test_a_static_page_allows_no_script():
