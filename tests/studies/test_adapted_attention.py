@@ -39,12 +39,14 @@ def test_every_method_is_measured_before_and_after_training(trained, tmp_path):
     assert exact.error_before == exact.error_after == 0.0
     for m in others:
         assert m.error_before > 0 and m.error_after > 0 and m.step_seconds > 0
-        assert m.after != m.before
+        assert m.after != m.before and 0.1 < m.step_mb < 200
     curve = json.loads((trained.parent / "results.json").read_text())["curve"]
     assert exact.before == pytest.approx(curve[-1]["valid_loss"], abs=1e-6), "it starts where the training ended"
     log = {m.method: read_log(tmp_path / "out" / m.method / "log.jsonl") for m in measured.methods}
     batches = {name: [r["examples"] for r in records if "examples" in r] for name, records in log.items()}
     assert len(batches["exact"]) == 3 and all(order == batches["exact"] for order in batches.values())
+    data = [sorted((tmp_path / "out" / m.method / "data" / "train").iterdir()) for m in measured.methods]
+    assert len({tuple(path.stat().st_ino for path in files) for files in data}) == 1, "tokenized once"
     again = adapted_attention.measure(trained, tmp_path / "out", steps=3)
     assert [m.after for m in again.methods] == [m.after for m in measured.methods], "finished runs are not repeated"
     score, time = adapted_attention.draw(measured).axes

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from math import log
 from typing import Any
 
@@ -57,18 +58,26 @@ def peak_megabytes(options: Options, length: int, heads: int, head_dim: int, *, 
 
 
 def _measure_peak(pipe: Any, options: Options, length: int, heads: int, head_dim: int, causal: bool) -> None:
+    small = random_inputs(min(length, 2048), heads, head_dim, causal=causal)
+    seconds(options, small, 1)  # what is allocated once, and stays
+    with process_peak() as megabytes:
+        inputs = random_inputs(length, heads, head_dim, causal=causal)
+        seconds(options, inputs, 1)
+        pipe.send(megabytes())
+
+
+@contextmanager
+def process_peak() -> Generator[Callable[[], float]]:
+    """Reset the peak that Linux keeps for a process, and yield a function that returns it, above what is in use now."""
+
     def resident(key: str) -> float:
         with open("/proc/self/status", encoding="ascii") as file:
             return next(int(line.split()[1]) / 1024 for line in file if line.startswith(key))
 
-    small = random_inputs(min(length, 2048), heads, head_dim, causal=causal)
-    seconds(options, small, 1)  # what is allocated once, and stays
     before = resident("VmRSS")
-    inputs = random_inputs(length, heads, head_dim, causal=causal)
     with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
         file.write("5")
-    seconds(options, inputs, 1)
-    pipe.send(resident("VmHWM") - before)
+    yield lambda: resident("VmHWM") - before
 
 
 def slope(times: Mapping[int, float]) -> float:

@@ -6,6 +6,8 @@ reads an eighth of the keys of the longest training text.
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,10 +22,15 @@ from torch import Tensor
 from clearhead.analysis.attention_error import candidates, few_keys
 from clearhead.attention import Causal
 from clearhead.distributed import Distributed
+from clearhead.efficient.cost import process_peak
+from clearhead.files import new_folder
 from clearhead.hub.folder import LoadedModel, open_folder
 from clearhead.models import Model, TransformerStack
+from clearhead.models.precision import autocast
 from clearhead.studies.training import OnProgress, no_progress, train_recipe
 from clearhead.train import Recipe, make_recipe, prepare
+from clearhead.train.loop import TrainingJob, make_batches
+from clearhead.train.malloc import trim
 from clearhead.train.tracking import read_log
 from clearhead.train.training_run import TrainingRun
 from clearhead.viz.style import new_figure
@@ -47,6 +54,7 @@ class AdaptedMethod:
     error_after: float  # both trained
     seconds: float  # of the training, with its evaluation
     step_seconds: float  # median
+    step_mb: float  # the most memory of the forward and backward pass of the first batch, above that of the model
 
 
 @dataclass(frozen=True)
@@ -104,7 +112,8 @@ def measure(
     exact: list[Tensor] = []
     for name, given in options.items():
         recipe = adapted_recipe(loaded, model, given, steps)
-        before, *states = _untrained(prepare(recipe, Path(), folder / name))
+        _share_data(folder / "exact", folder / name)
+        before, step_mb, *states = _untrained(prepare(recipe, Path(), folder / name))
         run, progress = train_recipe(name, recipe, Path(), folder / name, on_progress)
         states.append(_states(run, open_folder(folder / name / "model").model))
         exact = exact or states
@@ -114,16 +123,38 @@ def measure(
         times = [record["seconds"] for record in log if "seconds" in record]
         step_seconds = round(median(b - a for a, b in pairwise([0.0, *times])), 4)
         scores = before, after, errors[0], errors[1]
-        results.append(AdaptedMethod(name, given or {}, *scores, round(progress.seconds, 1), step_seconds))
+        results.append(AdaptedMethod(name, given or {}, *scores, round(progress.seconds, 1), step_seconds, step_mb))
     sizes = steps, tokens, keys, torch.get_num_threads()
     return AdaptedResult(model.absolute().parent.name, first.task, first.train.metric, *sizes, tuple(results))
 
 
-def _untrained(run: TrainingRun) -> tuple[float, Tensor]:
-    """Return the metric of the model before training, and hidden states of it."""
+def _share_data(first: Path, folder: Path) -> None:
+    """Start the folder of a run with the tokenized data of the first one, which is the same: links to its files."""
+    if first.exists() and not folder.exists():
+        with new_folder(folder) as temporary:
+            for name in {"recipe.yaml", "labels.json"}.intersection(os.listdir(first)):
+                shutil.copy(first / name, temporary / name)
+            shutil.copytree(first / "data", temporary / "data", copy_function=os.link)
+
+
+def _untrained(run: TrainingRun) -> tuple[float, float, Tensor]:
+    """Return the metric of the model before training, the memory of a step, and hidden states of the model."""
     job = run.job(Distributed(), shown=False)
     assert job.evaluate is not None and isinstance(job.model, Model)
-    return job.evaluate(job.model, 0)[run.settings.metric], _states(run, job.model)
+    return job.evaluate(job.model, 0)[run.settings.metric], _step_megabytes(job), _states(run, job.model)
+
+
+def _step_megabytes(job: TrainingJob) -> float:
+    """Return the most memory of the forward and backward pass of the first batch, above that of model and batch."""
+    batches = make_batches(job.task, job.columns, job.settings, job.seed)
+    batch = job.task.collate(job.columns, batches.batch(*batches.place(0)))
+    job.model.train()
+    trim()
+    with process_peak() as megabytes, autocast(job.settings.dtype):
+        job.task.loss(job.model, batch).backward()
+        peak = megabytes()
+    job.model.zero_grad()
+    return round(peak, 1)
 
 
 @torch.no_grad()

@@ -76,10 +76,11 @@ def show_efficient(console: Console, measured: EfficientResult) -> None:
 
 def show_adapted(console: Console, measured: AdaptedResult) -> None:
     metric = measured.metric
-    table = _table("method", f"{metric} before", f"{metric} after", "error before", "error after", "step, s", "run, s")
+    columns = f"{metric} before", f"{metric} after", "error before", "error after", "step, s", "step, MB", "run, s"
+    table = _table("method", *columns)
     for m in measured.methods:
         numbers = f"{m.before:.2f}", f"{m.after:.2f}", f"{m.error_before:.3f}", f"{m.error_after:.3f}"
-        table.add_row(m.method, *numbers, f"{m.step_seconds:.2f}", f"{m.seconds:.0f}")
+        table.add_row(m.method, *numbers, f"{m.step_seconds:.2f}", f"{m.step_mb:,.0f}", f"{m.seconds:.0f}")
     console.print(table)
     console.print(f"{measured.steps:,} steps; a query reads about {measured.keys} of {measured.tokens} keys")
 
@@ -140,13 +141,14 @@ def show_recall(console: Console, measured: RecallResult) -> None:
 
 
 def show_mitigation(console: Console, measured: MitigationResult) -> None:
-    table = _table("training", "rows", "accuracy, %", "cost", "shift", "labels changed, %")
+    table = _table("training", "rows", "accuracy", "cost", "shift", "flips")
     for t in measured.treatments:
         table.add_row(t.training, t.rows, t.accuracy.short, t.cost.short, t.shift.short, t.flips.short)
     console.print(table)
     console.print(f"{measured.audited:,} sentences about a woman and about a man; {measured.seeds} seeds")
-    console.print("shift: of the probability of positive in points, women minus men")
     console.print("cost: points of accuracy as is minus this accuracy, paired by seed")
+    console.print("shift: of the probability of positive in points, women minus men")
+    console.print("flips: percent of the sentences whose label changes with the gender")
 
 
 SHOW: dict[str, Callable[[Console, Any], None]] = {  # by the name of the study
