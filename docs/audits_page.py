@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from clearhead.audit.audit_plots import shown_estimates
 from clearhead.audit.estimate_table import shown_p
 from clearhead.audit.estimates import Estimate
 
 DOCS = Path(__file__).parent
 RECORDS, PICTURES = DOCS / "results", DOCS / "pictures"
 TARGET = DOCS / "audits.md"
-MAX_ROWS, FIRST_ROWS = 20, 8  # of a suite, of which the first are its totals; the record has all
+MAX_ROWS = 20  # of a suite; the record has all
 INTRODUCTION = """\
 # Audits of six models
 
@@ -100,20 +101,6 @@ def row(e: Estimate) -> str:
     )
 
 
-def chosen(estimates: list[Estimate]) -> list[Estimate]:
-    """The estimates that the page shows, in order: of many, the first ones, then those with a value without bias and the
-    largest.
-    """
-    if len(estimates) <= MAX_ROWS:
-        return estimates
-
-    def rank(e: Estimate) -> tuple[bool, bool, float]:
-        return e.ideal is None, not e.flagged, -abs(e.value - (e.ideal or 0.0))
-
-    kept = [*estimates[:FIRST_ROWS], *sorted(estimates[FIRST_ROWS:], key=rank)[: MAX_ROWS - FIRST_ROWS]]
-    return [estimate for estimate in estimates if estimate in kept]
-
-
 def section(model: AuditedModel, record: dict[str, Any]) -> str:
     """The part of the page about a model."""
     train, audit = record["train"], record["audit"]
@@ -129,7 +116,7 @@ def section(model: AuditedModel, record: dict[str, Any]) -> str:
     ]
     for suite in audit["suites"]:
         estimates = [Estimate(**values) for values in suite["estimates"]]
-        some, flagged = chosen(estimates), sum(e.flagged for e in estimates)
+        some, flagged = shown_estimates(estimates, MAX_ROWS), sum(e.flagged for e in estimates)
         tested = sum(e.p_value is not None for e in estimates)
         lines += [
             f"### {suite['title']} (`{suite['suite']}`)\n",

@@ -14,6 +14,7 @@ from clearhead.studies import STUDIES, demo
 from clearhead.viz import save
 
 HERE = Path(__file__).parent
+RECORDS = HERE.parent / "results"
 
 
 def measured(study: ModuleType, record: dict[str, Any]) -> Any:
@@ -34,9 +35,8 @@ def draw(name: str, study: ModuleType, record: dict[str, Any]) -> None:
 
 def main() -> None:
     for name, study in {**STUDIES, "dates": demo}.items():
-        path = HERE.parent / "results" / f"{name}.json"
-        if path.exists():
-            draw(name, study, json.loads(path.read_text(encoding="utf-8")))
+        for path in sorted({*RECORDS.glob(f"{name}.json"), *RECORDS.glob(f"{name}_*.json")}):  # NAME_MODEL.json
+            draw(path.stem, study, json.loads(path.read_text(encoding="utf-8")))
 
 
 if __name__ == "__main__":

@@ -13,13 +13,18 @@ from tests.audit.made_up_results import CLEAR, EXACT, NEAR, OTHER, RESULT, SMALL
 pytest.importorskip("matplotlib")
 
 
-def test_of_many_estimates_the_flagged_and_the_furthest_are_shown_in_order():
+def test_of_many_estimates_the_first_the_flagged_and_the_furthest_are_shown_in_order():
     near = [replace(NEAR, name=f"near {i}", value=50 + i / 10) for i in range(6)]
-    result = replace(RESULT, estimates=(near[0], *near[1:5], CLEAR, near[5]))
-    assert [e.name for e in shown_estimates(result, 3)] == ["near 4", "flagged", "near 5"]
-    assert shown_estimates(result, 7) == list(result.estimates)
+    estimates = [near[0], *near[1:5], CLEAR, OTHER, near[5]]
+    assert [e.name for e in shown_estimates(estimates, 4)] == ["near 0", "near 1", "flagged", "near 5"]
+    assert [e.name for e in shown_estimates(estimates, 1)] == ["flagged"]
+    assert shown_estimates(estimates, 8) == estimates
     below = replace(NEAR, name="below", value=20.0)
-    assert below in shown_estimates(replace(result, estimates=(*near, below)), 1)
+    assert shown_estimates([*near, below], 2) == [near[0], below]
+    twice = [near[0]] * 20
+    assert len(shown_estimates(twice, 12)) == 12, "equal estimates are rows of their own"
+    many = [replace(NEAR, name=f"{i}", value=50 + i) for i in range(60)]
+    assert [e.name for e in shown_estimates(many)] == [f"{i}" for i in (*range(8), *range(28, 60))]
 
 
 def test_estimates_without_an_ideal_value_are_apart():

@@ -50,7 +50,7 @@ def _overview(result: SuiteResult) -> str:
 
 
 def _suite(result: SuiteResult) -> str:
-    estimates = shown_estimates(result)
+    estimates = shown_estimates(result.estimates)
     hidden = len(result.estimates) - len(estimates)
     tables = "".join(estimate_table(some, result.unit, "rows") for some in by_ideal(estimates))
     notes = [*result.notes, *([f"{hidden} further estimates are in the record"] if hidden else [])]

@@ -12,18 +12,25 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MAX_ROWS = 40  # of a suite: the first, and then those that differ most
+MAX_ROWS = 40  # of a suite
+FIRST_ROWS = 8  # which are shown in any case
 INK, DIM, FLAG = "#1f6fb2", "#9aa9bb", "#c2410c"
 
 
-def shown_estimates(result: SuiteResult, limit: int = MAX_ROWS) -> list[Estimate]:
-    """Return the estimates in order; of more than the limit, those that are furthest from the ideal value."""
-    estimates = list(result.estimates)
+def shown_estimates(estimates: Sequence[Estimate], limit: int = MAX_ROWS) -> list[Estimate]:
+    """Return the estimates in order; of more than the limit, the first ones, which are totals, and those furthest from
+    their ideal value.
+    """
     if len(estimates) <= limit:
-        return estimates
-    ranked = sorted(estimates, key=lambda e: (not e.flagged, -abs(e.value - (e.ideal or 0.0))))
-    kept = {id(e) for e in ranked[:limit]}
-    return [e for e in estimates if id(e) in kept]
+        return list(estimates)
+
+    def rank(place: int) -> tuple[bool, bool, float]:
+        e = estimates[place]
+        return e.ideal is None, not e.flagged, -abs(e.value - (e.ideal or 0.0))
+
+    first = min(FIRST_ROWS, limit // 2)
+    furthest = sorted(range(first, len(estimates)), key=rank)[: limit - first]
+    return [estimates[place] for place in (*range(first), *sorted(furthest))]
 
 
 def by_ideal(estimates: Sequence[Estimate]) -> list[list[Estimate]]:
@@ -34,7 +41,7 @@ def by_ideal(estimates: Sequence[Estimate]) -> list[list[Estimate]]:
 
 def draw_audit(results: Sequence[SuiteResult], title: str) -> Figure:
     """Plot the estimates of each suite below each other; an estimate that is flagged is marked by its color."""
-    parts = [(result, some) for result in results for some in by_ideal(shown_estimates(result))]
+    parts = [(result, some) for result in results for some in by_ideal(shown_estimates(result.estimates))]
     heights = [0.27 * len(some) + 0.9 for _, some in parts]
     with new_figure(8.4, sum(heights) + 0.5, title.replace("$", r"\$")) as figure:
         all_axes = figure.subplots(len(parts), 1, height_ratios=heights, squeeze=False)[:, 0]

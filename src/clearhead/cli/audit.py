@@ -206,7 +206,7 @@ def _table(result: SuiteResult) -> Table:
     table.add_column("")
     for name in (result.unit or "value", "95 % interval", "ideal", "rows", "p"):
         table.add_column(name, justify="right", no_wrap=True)
-    for e in shown_estimates(result, MAX_ROWS):
+    for e in shown_estimates(result.estimates, MAX_ROWS):
         ideal = "" if e.ideal is None else f"{e.ideal:g}"
         name = escape(f"{e.name} *" if e.flagged else e.name)
         numbers = f"{e.value:.2f}", f"{e.low:.2f} to {e.high:.2f}", ideal, f"{e.count:,}", shown_p(e)
