@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import TaskID
 
+    from clearhead.data.prepare.dedup import PrepareStage
     from clearhead.data.prepare.prepare_corpus import PrepareSummary
 
 
@@ -50,6 +51,12 @@ def prepare(
     time_limit: Annotated[
         str | None, typer.Option("--time", help="With --on slurm: time limit of a job. Default: 24:00:00.")
     ] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Print tasks, memory and disk of each stage; read no document.")
+    ] = False,
+    documents: Annotated[
+        int | None, typer.Option(min=1, help="With --plan: number of documents. Default: one per 4 kB of the files.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Turn a corpus into token shards for pretraining.
@@ -64,6 +71,8 @@ def prepare(
         raise ValueError(f"--on {on} is unknown: choose local, slurm or ray")
     if on != "slurm" and (partition or time_limit):
         raise ValueError("--partition and --time are of Slurm: use them with --on slurm")
+    if documents and not plan:
+        raise ValueError("--documents is for --plan: the documents of a corpus are counted while it is read")
     if split not in ("file", "line", "blank"):
         raise ValueError(f"--split {split} is unknown: choose file, line or blank")
     if find_spec("datatrove") is None or find_spec("array_record") is None:
@@ -78,12 +87,15 @@ def prepare(
         TimeRemainingColumn,
     )
 
-    from clearhead.data.prepare.prepare_corpus import PrepareConfig
+    from clearhead.data.prepare.prepare_corpus import PrepareConfig, plan_stages
     from clearhead.data.prepare.prepare_corpus import prepare as run
     from clearhead.data.prepare.slurm import SlurmConfig
     from clearhead.files.s3_path import folder_at
 
     settings = PrepareConfig(tokenizer, block, split, text, language, tuple(quality or ()), dedup)
+    if plan:
+        show_stages(plan_stages(corpus, settings, documents), as_json)
+        return
     slurm = SlurmConfig(partition, time_limit or SlurmConfig.time)
     begin = time.perf_counter()
     with Progress(
@@ -91,18 +103,51 @@ def prepare(
         TimeRemainingColumn(), console=Console(stderr=True), disable=as_json,
     ) as progress:  # fmt: skip
         bars: dict[str, TaskID] = {}
+        stages: list[PrepareStage] = []
 
         def on_progress(stage: str, done: int, tasks: int) -> None:
             if stage not in bars:
                 bars[stage] = progress.add_task(stage, total=tasks)
             progress.update(bars[stage], completed=done)
 
-        summary = run(corpus, folder_at(out), settings, on=on, workers=workers, slurm=slurm, on_progress=on_progress)
+        summary = run(
+            corpus, folder_at(out), settings, on=on, workers=workers, slurm=slurm, on_progress=on_progress,
+            on_stage=stages.append,
+        )  # fmt: skip
     seconds = time.perf_counter() - begin
     if as_json:
-        typer.echo(json.dumps({**asdict(summary), "seconds": round(seconds, 2)}))
+        sizes = [stage_sizes(stage) for stage in stages]
+        typer.echo(json.dumps({**asdict(summary), "stages": sizes, "seconds": round(seconds, 2)}))
     else:
         show(Console(highlight=False), summary, out, block, seconds)
+
+
+def stage_sizes(stage: PrepareStage) -> dict[str, str | int]:
+    """Return what a stage needs, for JSON."""
+    names = ("name", "tasks", "task_bytes", "disk_bytes")
+    return {name: getattr(stage, name) for name in names}
+
+
+def show_stages(stages: list[PrepareStage], as_json: bool) -> None:
+    """Print what each stage of a corpus needs."""
+    if as_json:
+        typer.echo(json.dumps([stage_sizes(stage) for stage in stages]))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for name, justify in (("stage", "left"), ("tasks", "right"), ("memory of a task", "right"), ("disk", "right")):
+        table.add_column(name, justify=justify)  # pyright: ignore[reportArgumentType]
+    for stage in stages:
+        sizes = [f"{size / 1e9:,.2f} GB" if size else "" for size in (stage.task_bytes, stage.disk_bytes)]
+        table.add_row(stage.name, f"{stage.tasks:,}", *sizes)
+    console = Console(highlight=False)
+    console.print(table)
+    console.print(
+        "Memory is what a task compares, beyond Python and its libraries; disk is what deduplication writes. A cluster "
+        "task needs 160 bytes for each pair of near duplicates, which only the stages before it know."
+    )
 
 
 def show(console: Console, summary: PrepareSummary, out: str, block: int, seconds: float) -> None:

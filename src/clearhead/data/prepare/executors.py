@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from copy import deepcopy
+from math import ceil
 from pathlib import Path
 from typing import Any, Literal
 
@@ -73,8 +74,13 @@ def _executor(stage: PrepareStage, logs: Path, on: Executor, workers: int, slurm
         from datatrove.executor import RayPipelineExecutor
 
         connect_ray()
-        return RayPipelineExecutor(**arguments, workers=workers, mem_per_cpu_gb=1)
-    return slurm_executor(arguments, stage.name, workers, slurm)
+        return RayPipelineExecutor(**arguments, workers=workers, mem_per_cpu_gb=_gigabytes(stage))
+    return slurm_executor(arguments | {"mem_per_cpu_gb": _gigabytes(stage)}, stage.name, workers, slurm)
+
+
+def _gigabytes(stage: PrepareStage) -> int:
+    """The memory to ask a cluster for, for each task: 1 GB for Python and its libraries, and what is compared."""
+    return 1 + ceil(stage.task_bytes / 10**9)
 
 
 def _run_in_process(executor: Any) -> None:

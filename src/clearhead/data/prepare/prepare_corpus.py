@@ -7,7 +7,7 @@ on Ray, and after any interruption. A stage starts when the previous one is comp
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from math import ceil
 from pathlib import Path
@@ -39,6 +39,8 @@ QUALITY = ("gopher", "repetition", "fineweb", "c4")
 """Quality filters of datatrove, named by the rules they apply."""
 DEDUP = ("none", "exact", "minhash")
 MAX_SHARDS = 10_000_000  # whose parts fit in one manifest
+MAX_TASKS = 60_000  # of a corpus whose files are small enough: its tasks are larger than `task_bytes`
+DOCUMENT_BYTES = 4_000  # of a document where nothing is known: a page of 1,000 tokens
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,11 @@ def prepare(
     workers: int = 1,
     slurm: SlurmConfig | None = None,
     on_progress: Callable[[str, int, int], object] = lambda stage, done, tasks: None,
+    on_stage: Callable[[PrepareStage], object] = lambda stage: None,
 ) -> PrepareSummary:
     """Create a folder of shards, or resume an interrupted run; `on_progress` receives (stage, tasks done, tasks).
+
+    `on_stage` receives each stage before it starts: the stages that deduplicate are sized by the documents to compare.
 
     A target in an object store is prepared in a folder of the cache, and uploaded in parts by the tasks of the last
     stage; its manifest is put last.
@@ -105,18 +110,35 @@ def prepare(
         work = target.with_name(f"{target.name}.work")
     settings = replace(settings, tokenizer=str(Path(settings.tokenizer).absolute()))
     tokenizer = Tokenizer.load(settings.tokenizer)
-    files = files_of(corpus)
-    runs = tasks_of(files, settings.task_bytes)
-    check_size(len(runs))
+    runs = _tasks(corpus, settings)
     if exists:
         raise ValueError(f"{target} already exists: choose another folder or delete it")
     _claim(work, corpus, settings, runs)
+    for name in ("shards", "quarantine", "sources", "counts"):
+        (work / name).mkdir(exist_ok=True)
     SilenceDatatrove()  # before datatrove is imported
     for stage in stages(corpus, work, settings, runs, str(target) if isinstance(target, S3Path) else None):
+        check_disk(stage, work)
+        on_stage(stage)
         run_stage(stage, work / "logs" / stage.name, on=on, workers=workers, on_progress=on_progress, slurm=slurm)
     summary = _summary(work, settings, runs)
     _finish(work, target, settings, tokenizer, summary)
     return summary
+
+
+def plan_stages(corpus: Path, settings: PrepareConfig, documents: int | None = None) -> list[PrepareStage]:
+    """Return the stages of a corpus without reading it, for so many documents; default: by the size of its files."""
+    runs = _tasks(corpus, settings)
+    size = sum(path.lstat().st_size for run in runs for path in run)
+    return list(stages(corpus, Path(), settings, runs, documents=documents or size // DOCUMENT_BYTES))
+
+
+def _tasks(corpus: Path, settings: PrepareConfig) -> list[list[Path]]:
+    """Return the files of each task."""
+    files = files_of(corpus)
+    runs = tasks_of(files, max(settings.task_bytes, sum(path.lstat().st_size for path in files) // MAX_TASKS))
+    check_size(len(runs))
+    return runs
 
 
 def check_size(shards: int) -> None:
@@ -128,42 +150,57 @@ def check_size(shards: int) -> None:
         )
 
 
+def check_disk(stage: PrepareStage, work: Path) -> None:
+    """Refuse a stage that would write more than fits on the disk."""
+    free = shutil.disk_usage(work).free
+    if stage.disk_bytes > free and not (work / "logs" / stage.name).exists():
+        raise ValueError(
+            f"stage {stage.name!r} writes {stage.disk_bytes / 1e9:,.1f} GB, and {work} has {free / 1e9:,.1f} GB left: "
+            "make room, and give the same command again"
+        )
+
+
 def stages(
-    corpus: Path, work: Path, settings: PrepareConfig, runs: list[list[Path]], upload: str | None = None
-) -> list[PrepareStage]:
-    """Return the stages: read and filter, find duplicates, pack into shards, hash and upload them."""
+    corpus: Path,
+    work: Path,
+    settings: PrepareConfig,
+    runs: list[list[Path]],
+    upload: str | None = None,
+    documents: int | None = None,
+) -> Iterator[PrepareStage]:
+    """Yield the stages: read and filter, find duplicates, pack into shards, hash and upload them.
+
+    Without a number of documents, a stage must be complete before the next one is asked for: its tasks are sized by
+    what was written.
+    """
     tasks = len(runs)
     names = tuple(tuple(str(path) for path in run) for run in runs)
     filtered, shards, quarantine, sources, counts = (
         str(work / name) for name in ("filtered", "shards", "quarantine", "sources", "counts")
     )
-    for folder in (shards, quarantine, sources, counts):
-        Path(folder).mkdir(parents=True, exist_ok=True)
-    result = [
-        PrepareStage("read", tasks, lambda: [
-            ReadDocuments(str(corpus), names, quarantine, sources, settings.split, settings.column),
-            *_filters(settings),
-            WriteDocuments(filtered),
-        ])
-    ]  # fmt: skip
+    yield PrepareStage("read", tasks, lambda: [
+        ReadDocuments(str(corpus), names, quarantine, sources, settings.split, settings.column),
+        *_filters(settings),
+        WriteDocuments(filtered),
+    ])  # fmt: skip
+    count = _count(work / "filtered") if documents is None else documents
     dedup_steps: Callable[[], list[Any]] = list
     if settings.dedup != "none":
-        result += dedup.exact_stages(work, tasks, lambda: [ReadFiltered(filtered)])
+        yield from dedup.exact_stages(work, tasks, count, lambda: [ReadFiltered(filtered)])
         dedup_steps = lambda: [dedup.exact_filter(work)]  # noqa: E731
     if settings.dedup == "minhash":
         exact = dedup_steps
-        result += dedup.minhash_stages(work, tasks, settings.language, lambda: [ReadFiltered(filtered), *exact()])
+        steps = lambda: [ReadFiltered(filtered), *exact()]  # noqa: E731
+        yield from dedup.minhash_stages(work, tasks, count, settings.language, steps)
+        yield dedup.cluster_stage(work)
         dedup_steps = lambda: [*exact(), dedup.minhash_filter(work)]  # noqa: E731
     final_steps = dedup_steps
-    result.append(
-        PrepareStage("pack", tasks, lambda: [
-            ReadFiltered(filtered), *final_steps(),
-            PackTokens(shards, counts, settings.tokenizer, settings.block, settings.language),
-        ])
-    )  # fmt: skip
+    yield PrepareStage("pack", tasks, lambda: [
+        ReadFiltered(filtered), *final_steps(),
+        PackTokens(shards, counts, settings.tokenizer, settings.block, settings.language),
+    ])  # fmt: skip
     seal = SealPart(shards, counts, tasks, upload)
-    result.append(PrepareStage("seal", ceil(tasks / SHARDS_PER_PART), lambda: [seal]))
-    return result
+    yield PrepareStage("seal", ceil(tasks / SHARDS_PER_PART), lambda: [seal])
 
 
 def _filters(settings: PrepareConfig) -> list[Any]:

@@ -9,7 +9,6 @@ import gzip
 import json
 import os
 import re
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -32,10 +31,7 @@ _WORD = re.compile(r"\w+|[^\w\s]")
 
 
 class SilenceDatatrove:
-    """First step of every stage: turn off datatrove's log messages and progress bars.
-
-    Creating or unpickling the object disables the messages, also in worker processes; calling it disables the bars.
-    """
+    """First step of every stage: creating or unpickling it turns off datatrove's log messages, also in workers."""
 
     def __init__(self) -> None:
         from loguru import logger
@@ -46,9 +42,6 @@ class SilenceDatatrove:
         return SilenceDatatrove, ()
 
     def __call__(self, data: Any, rank: int, world_size: int) -> Any:
-        for name in ("exact_dedup", "minhash"):  # their bars would mix with those of the stages
-            if step := sys.modules.get(f"datatrove.pipeline.dedup.{name}"):
-                vars(step)["tqdm"] = lambda iterable, **_: iterable
         return data
 
 
