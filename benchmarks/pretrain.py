@@ -233,7 +233,7 @@ def prepared(bench: Benchmark, texts: list[str], rounds: int) -> dict[str, float
     from datatrove.pipeline.readers import JsonlReader
     from datatrove.pipeline.tokens import DocumentTokenizer
 
-    from clearhead.data.prepare.prepare_corpus import PrepareConfig, prepare
+    from clearhead.corpus.prepare_corpus import PrepareConfig, prepare
 
     logging.disable(logging.INFO)
     rates: dict[str, list[float]] = {"ours": [], "bare": []}

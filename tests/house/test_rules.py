@@ -26,6 +26,7 @@ ORDER = [
     {"export"},
     {"integrations.transformers"},
     {"data"},
+    {"corpus"},
     {"decode"},
     {"tasks"},
     {"distributed"},

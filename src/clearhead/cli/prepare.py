@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import TaskID
 
-    from clearhead.data.prepare.dedup import PrepareStage
-    from clearhead.data.prepare.prepare_corpus import PrepareSummary
+    from clearhead.corpus.dedup import PrepareStage
+    from clearhead.corpus.prepare_corpus import PrepareSummary
 
 
 @report_errors
@@ -87,9 +87,9 @@ def prepare(
         TimeRemainingColumn,
     )
 
-    from clearhead.data.prepare.prepare_corpus import PrepareConfig, plan_stages
-    from clearhead.data.prepare.prepare_corpus import prepare as run
-    from clearhead.data.prepare.slurm import SlurmConfig
+    from clearhead.corpus.prepare_corpus import PrepareConfig, plan_stages
+    from clearhead.corpus.prepare_corpus import prepare as run
+    from clearhead.corpus.slurm import SlurmConfig
     from clearhead.files.s3_path import folder_at
 
     settings = PrepareConfig(tokenizer, block, split, text, language, tuple(quality or ()), dedup)

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from clearhead.corpus.dedup import PrepareStage
+from clearhead.corpus.executors import Executor, run_stage
 from clearhead.data.datasets import data_home
-from clearhead.data.prepare.dedup import PrepareStage
-from clearhead.data.prepare.executors import Executor, run_stage
 from clearhead.files import write_atomic
 from clearhead.search.document_readers import ReadReport, document_files, read_files
 from clearhead.search.index import Index, UpdateReport

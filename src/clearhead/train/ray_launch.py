@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from clearhead.data.prepare.ray_cluster import connect_ray
+from clearhead.corpus.ray_cluster import connect_ray
 from clearhead.distributed.torch_private import LaunchResult, WorkerFailure
 from clearhead.models.precision import choose_device
 from clearhead.train.rank import RankConfig, RankFailed, train_rank

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from clearhead.data.prepare import prepare_corpus
-from clearhead.data.prepare.prepare_corpus import MAX_SHARDS, PrepareConfig, check_size, prepare
-from clearhead.data.prepare.steps import SHARDS_PER_PART, SealPart, part_name
+from clearhead.corpus import prepare_corpus
+from clearhead.corpus.prepare_corpus import MAX_SHARDS, PrepareConfig, check_size, prepare
+from clearhead.corpus.steps import SHARDS_PER_PART, SealPart, part_name
 from clearhead.data.shards import Shards
 from clearhead.files import FileEntry, IntegrityError, Manifest, manifest, sha256, verify
 from clearhead.files.manifest import MAX_MANIFEST_BYTES
@@ -113,8 +113,8 @@ def test_every_document_is_accounted_for(plain, corpus):
 
 def test_many_shards_are_in_parts_with_a_manifest_each(plain, corpus, tmp_path, monkeypatch):
     """Two shards a part: the same blocks in the same order, and a damaged shard of any part is named."""
-    monkeypatch.setattr("clearhead.data.prepare.steps.SHARDS_PER_PART", 2)
-    monkeypatch.setattr("clearhead.data.prepare.prepare_corpus.SHARDS_PER_PART", 2)
+    monkeypatch.setattr("clearhead.corpus.steps.SHARDS_PER_PART", 2)
+    monkeypatch.setattr("clearhead.corpus.prepare_corpus.SHARDS_PER_PART", 2)
     target = tmp_path / "shards"
     summary = made(corpus, target)
     parts = sorted(path.name for path in target.glob("part-*"))
@@ -237,7 +237,7 @@ def test_a_local_ray_gives_the_same_bytes(corpus, tmp_path):
 SCRIPT = """
 import sys
 from pathlib import Path
-from clearhead.data.prepare.prepare_corpus import PrepareConfig, prepare
+from clearhead.corpus.prepare_corpus import PrepareConfig, prepare
 corpus, words, target = sys.argv[1:4]
 prepare(Path(corpus), Path(target), PrepareConfig(words, block=64, split="blank", task_bytes=6000))
 """

@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from clearhead.data.prepare.documents import Split, UnreadableDocument, documents
+from clearhead.corpus.documents import Split, UnreadableDocument, documents
 from clearhead.data.shards import INDEX, SIZES, packed, write_shard
 from clearhead.files import sha256, sync_tree, write_atomic, write_manifest
 from clearhead.files.s3_folder import upload_folder

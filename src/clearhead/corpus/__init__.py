@@ -1,5 +1,5 @@
 """Corpus preparation: a folder of documents becomes shards of tokens, with datatrove (extra `cluster`)."""
 
-from clearhead.data.prepare.prepare_corpus import DEDUP, QUALITY, PrepareConfig, PrepareSummary, prepare
+from clearhead.corpus.prepare_corpus import DEDUP, QUALITY, PrepareConfig, PrepareSummary, prepare
 
 __all__ = ["DEDUP", "QUALITY", "PrepareConfig", "PrepareSummary", "prepare"]

@@ -13,12 +13,12 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from clearhead.data.prepare import dedup
-from clearhead.data.prepare.dedup import PrepareStage
-from clearhead.data.prepare.documents import TASK_BYTES, Split, files_of, tasks_of
-from clearhead.data.prepare.executors import Executor, dropped_of, run_stage
-from clearhead.data.prepare.slurm import SlurmConfig
-from clearhead.data.prepare.steps import (
+from clearhead.corpus import dedup
+from clearhead.corpus.dedup import PrepareStage
+from clearhead.corpus.documents import TASK_BYTES, Split, files_of, tasks_of
+from clearhead.corpus.executors import Executor, dropped_of, run_stage
+from clearhead.corpus.slurm import SlurmConfig
+from clearhead.corpus.steps import (
     SHARDS_PER_PART,
     PackTokens,
     ReadDocuments,
@@ -38,6 +38,7 @@ from clearhead.text import Tokenizer
 QUALITY = ("gopher", "repetition", "fineweb", "c4")
 """Quality filters of datatrove, named by the rules they apply."""
 DEDUP = ("none", "exact", "minhash")
+"""Kinds of deduplication: off, equal up to case and whitespace, near duplicates."""
 MAX_SHARDS = 10_000_000  # whose parts fit in one manifest
 MAX_TASKS = 60_000  # of a corpus whose files are small enough: its tasks are larger than `task_bytes`
 DOCUMENT_BYTES = 4_000  # of a document where nothing is known: a page of 1,000 tokens

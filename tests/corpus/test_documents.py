@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from clearhead.data.prepare.documents import SourceDocument, UnreadableDocument, documents, files_of, tasks_of
+from clearhead.corpus.documents import SourceDocument, UnreadableDocument, documents, files_of, tasks_of
 
 PACKERS = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
 

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clearhead.data.prepare import dedup, duplicates
-from clearhead.data.prepare.duplicates import (
+from clearhead.corpus import dedup, duplicates
+from clearhead.corpus.duplicates import (
     HASH,
     HASHES_PER_BUCKET,
     MAX_MINHASH,

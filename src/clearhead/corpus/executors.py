@@ -9,14 +9,14 @@ from math import ceil
 from pathlib import Path
 from typing import Any, Literal
 
-from clearhead.data.prepare.dedup import PrepareStage
-from clearhead.data.prepare.ray_cluster import connect_ray
-from clearhead.data.prepare.slurm import SlurmConfig, run_and_wait, slurm_executor
-from clearhead.data.prepare.steps import SilenceDatatrove
+from clearhead.corpus.dedup import PrepareStage
+from clearhead.corpus.ray_cluster import connect_ray
+from clearhead.corpus.slurm import SlurmConfig, run_and_wait, slurm_executor
+from clearhead.corpus.steps import SilenceDatatrove
 
 Executor = Literal["local", "slurm", "ray"]
 
-PRELOAD = ["clearhead.data.prepare.prepare_corpus"]  # imported once for the workers of all stages
+PRELOAD = ["clearhead.corpus.prepare_corpus"]  # imported once for the workers of all stages
 POLL_INTERVAL_S = 0.2
 
 

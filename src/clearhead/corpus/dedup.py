@@ -6,7 +6,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from clearhead.data.prepare.duplicates import (
+from clearhead.corpus.duplicates import (
     HASH,
     HASHES_PER_BUCKET,
     NUM_BUCKETS,
@@ -18,7 +18,7 @@ from clearhead.data.prepare.duplicates import (
     FindEqual,
     HashDocuments,
 )
-from clearhead.data.prepare.steps import regex_word_tokenizer
+from clearhead.corpus.steps import regex_word_tokenizer
 
 Steps = Callable[[], list[Any]]
 MAX_TASK_BYTES = 2 * 10**9  # memory of a task that compares

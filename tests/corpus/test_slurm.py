@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from clearhead.data.prepare.slurm import SlurmConfig
+from clearhead.corpus.slurm import SlurmConfig
 from clearhead.files import sha256
 from clearhead.text import train_tokenizer
-from tests.data.prepare.slurm_cluster import is_installed, slurm_cluster
+from tests.corpus.slurm_cluster import is_installed, slurm_cluster
 
 pytest.importorskip("datatrove")
 pytest.importorskip("array_record")
@@ -92,7 +92,7 @@ def test_slurm_gives_the_bytes_of_a_local_run_even_when_a_job_is_requeued(cluste
 
 
 def test_a_job_that_fails_is_reported_and_ctrl_c_cancels_one_that_waits(cluster, corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr("clearhead.data.prepare.slurm.FILE_DELAY_S", 1.0)
+    monkeypatch.setattr("clearhead.corpus.slurm.FILE_DELAY_S", 1.0)
     waiting = subprocess.Popen(
         command(corpus, tmp_path / "waits", "--on", "slurm", "--dedup", "none"), text=True, stderr=subprocess.PIPE
     )
