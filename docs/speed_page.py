@@ -198,6 +198,14 @@ SECTIONS = (
             "megabytes": "size, MB", "stall_ms": "training stops for, ms", "synchronous_ms": "written at once, ms",
             "stall": "ratio of the two", "verify_ms": "to verify all hashes, ms", "load_ms": "to load, ms",
         }, options=""),
+    Section("read_ahead", "Shards in an object store", "A language model of 4 layers of width 256 trained on batches of 8 "
+        "blocks, from disk and from moto's S3 server behind a proxy that delays each request. Server and proxy run on "
+        "the cores that train, so the processor time of the training process is measured apart.", {
+            "latency_ms": "delay of a request, ms", "threads": "threads of the training",
+            "ratio": "speed from the store / from disk",
+            "cpu_ratio": "the same by processor time of the training process",
+            "waiting": "share of the steps that waits for batches",
+        }, options=""),
 )  # fmt: skip
 
 
