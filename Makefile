@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN ?= .venv/bin
 # three on two cores: tests of servers, kills and clients wait as much as they compute
 WORKERS ?= 3
+# tests start hundreds of processes, each of which would compile the package again
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: packages setup checks test slow bench records reference docs web dist smoke
 
