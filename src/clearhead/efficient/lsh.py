@@ -91,11 +91,12 @@ class Round:
 
 
 class LSHMask(Mask):
-    """The pairs that LSH attention reads. The rounds of a head are computed when they are first asked for."""
+    """The pairs that LSH attention reads. The rounds of all heads are computed when one is first asked for."""
 
-    def __init__(self, method: LSH, inputs: AttentionInputs, place: tuple[int, int] | None = None) -> None:
-        self._method, self._inputs, self._place = method, inputs, place
-        self._rounds: dict[tuple[int, int], list[Round]] = {}
+    def __init__(self, method: LSH, inputs: AttentionInputs) -> None:
+        self._method, self._inputs = method, inputs
+        self._place: tuple[int, int] | None = None  # the sequence and the head; None: all
+        self._all_rounds: list[_BatchRound] = []
 
     per_head = True  # type: ignore[assignment]
 
@@ -104,8 +105,9 @@ class LSHMask(Mask):
         return self._inputs.layout_q, self._inputs.layout_k
 
     def of_head(self, sequence: int, head: int | None) -> Mask:
-        mask = LSHMask(self._method, self._inputs, None if head is None else (sequence, head))
-        mask._rounds = self._rounds
+        mask = LSHMask(self._method, self._inputs)
+        mask._place = None if head is None else (sequence, head)
+        mask._all_rounds = self._all_rounds
         return mask
 
     def allows(self, sequence: Tensor, query: Tensor, key: Tensor) -> Tensor:
@@ -116,36 +118,75 @@ class LSHMask(Mask):
         found = [turn.finds(i, j) for turn in self.rounds(*self._place)]
         return torch.stack(found).any(0) & (sequence == sequence)
 
-    @torch.no_grad()
     def rounds(self, sequence: int, head: int) -> list[Round]:
         """The rounds of a head: the neighbours first, then one for each hash."""
-        if (sequence, head) not in self._rounds:
-            method, inputs = self._method, self._inputs
-            rows_q, rows_k = (layout.rows(sequence) for layout in self.layouts)
-            q, k = inputs.q[rows_q, head], inputs.k[rows_k, head // inputs.repeats]
-            place_q, place_k = inputs.layout_q.positions[rows_q], inputs.layout_k.positions[rows_k]
-            rounds = []
-            if method.local:
-                same_q, same_k = torch.zeros_like(place_q), torch.zeros_like(place_k)
-                rounds.append(self._round(same_q, same_k, place_q, place_k, method.local))
-            for turn in range(method.rounds):
-                buckets = method.bucket_of(q, turn), method.bucket_of(k, turn)
-                rounds.append(self._round(*buckets, place_q, place_k, method.window))
-            self._rounds[sequence, head] = rounds
-        return self._rounds[sequence, head]
+        if not self._all_rounds:
+            self._all_rounds += self._hash()
+        return [turn.of_head(self._inputs, sequence, head) for turn in self._all_rounds]
 
-    def _round(self, bucket_q: Tensor, bucket_k: Tensor, place_q: Tensor, place_k: Tensor, window: int) -> Round:
-        wide = max(self._inputs.layout_q.end, self._inputs.layout_k.end) + 1
-        code_q, code_k = bucket_q * wide + place_q, bucket_k * wide + place_k
-        ordered, order_k = code_k.sort()
-        first, last = (torch.searchsorted(ordered, bucket * wide) for bucket in (bucket_q, bucket_q + 1))
-        here = torch.searchsorted(ordered, code_q, right=True)  # keys of the bucket up to the query's position
-        causal = self._inputs.mask.band[1] == 0
+    @torch.no_grad()
+    def _hash(self) -> list[_BatchRound]:
+        method, inputs = self._method, self._inputs
+        rounds: list[_BatchRound] = []
+        if method.local:
+            same_q, same_k = (torch.zeros(x.shape[:2], dtype=torch.int64) for x in (inputs.q, inputs.k))
+            rounds.append(_BatchRound.of(inputs, same_q, same_k, method.local))
+        for turn in range(method.rounds):
+            bucket_q, bucket_k = (
+                method.bucket_of(x.flatten(0, 1), turn).view(x.shape[:2]) for x in (inputs.q, inputs.k)
+            )
+            rounds.append(_BatchRound.of(inputs, bucket_q, bucket_k, method.window))
+        return rounds
+
+
+@dataclass(frozen=True, eq=False)
+class _BatchRound:
+    """The orders of one round for all heads of all sequences: those of a head stand together, in the order of ranks."""
+
+    order_q: Tensor  # (N H,): numbers of queries in their sequence
+    order_k: Tensor  # (M H,)
+    rank: Tensor  # (H, M) int32
+    lo: Tensor  # (H, N) int32
+    hi: Tensor  # (H, N) int32
+
+    @staticmethod
+    def of(inputs: AttentionInputs, bucket_q: Tensor, bucket_k: Tensor, window: int) -> _BatchRound:
+        """Order queries by their buckets (N, H), and keys by theirs (M, heads of keys)."""
+        layouts, heads = (inputs.layout_q, inputs.layout_k), inputs.q.shape[1]
+        head = torch.arange(heads).unsqueeze(1)  # (H, 1)
+        buckets = bucket_q.T, bucket_k.T.repeat_interleave(inputs.repeats, 0)  # (H, N), (H, M)
+        wide = max(layout.end for layout in layouts) + 1
+        groups = [(layout.sequence_ids * heads + head) for layout in layouts]  # (H, N), (H, M): a head of a sequence
+        count = int(max(bucket.max() if bucket.numel() else 0 for bucket in buckets)) + 1
+        cells = [group * count + bucket for group, bucket in zip(groups, buckets, strict=True)]
+        code_q, code_k = (cell * wide + layout.positions for cell, layout in zip(cells, layouts, strict=True))
+        ordered, order_k = code_k.flatten().sort()
+        first, last = (torch.searchsorted(ordered, cell * wide) for cell in (cells[0], cells[0] + 1))
+        here = torch.searchsorted(ordered, code_q, right=True)  # keys up to the query's position
+        causal = inputs.mask.band[1] == 0
         before, after = (window, 0) if causal else (window - window // 2, window // 2)
-        rank = torch.empty_like(order_k, dtype=torch.int32)
-        rank[order_k] = torch.arange(len(order_k), dtype=torch.int32)
-        lo, hi = torch.maximum(first, here - before), torch.minimum(last, here + after)
-        return Round(code_q.argsort(), order_k, rank, lo.int(), hi.int())
+        rank = torch.empty_like(order_k)
+        rank[order_k] = torch.arange(len(order_k))
+        # a head's keys stand behind those of all groups before it
+        start_q, start_k = (layout.offsets[:-1] for layout in layouts)
+        base = start_k * heads + head * (layouts[1].offsets[1:] - start_k)  # (H, B)
+        base_q, base_k = (base[:, layout.sequence_ids] for layout in layouts)
+        lo, hi = torch.maximum(first, here - before) - base_q, torch.minimum(last, here + after) - base_q
+        rank = rank.view(code_k.shape) - base_k
+        own_q, own_k = (
+            (torch.arange(len(layout.sequence_ids)) - start[layout.sequence_ids])
+            for layout, start in zip(layouts, (start_q, start_k), strict=True)
+        )
+        order_q = own_q.repeat(heads)[code_q.flatten().argsort()]
+        return _BatchRound(order_q, own_k.repeat(heads)[order_k], rank.int(), lo.int(), hi.int())
+
+    def of_head(self, inputs: AttentionInputs, sequence: int, head: int) -> Round:
+        rows_q, rows_k = (layout.rows(sequence) for layout in (inputs.layout_q, inputs.layout_k))
+        order_q, order_k = (
+            order.narrow(0, rows.start * inputs.q.shape[1] + head * (rows.stop - rows.start), rows.stop - rows.start)
+            for order, rows in ((self.order_q, rows_q), (self.order_k, rows_k))
+        )
+        return Round(order_q, order_k, self.rank[head, rows_k], self.lo[head, rows_q], self.hi[head, rows_q])
 
 
 @dataclass(frozen=True, eq=False)
