@@ -129,19 +129,19 @@ class LSHMask(Mask):
         method, inputs = self._method, self._inputs
         rounds: list[_BatchRound] = []
         if method.local:
-            same_q, same_k = (torch.zeros(x.shape[:2], dtype=torch.int64) for x in (inputs.q, inputs.k))
-            rounds.append(_BatchRound.of(inputs, same_q, same_k, method.local))
+            same_q, same_k = (x.new_zeros(x.shape[:2], dtype=torch.int64) for x in (inputs.q, inputs.k))
+            rounds.append(_BatchRound.of(inputs, same_q, same_k, 1, method.local))
         for turn in range(method.rounds):
             bucket_q, bucket_k = (
                 method.bucket_of(x.flatten(0, 1), turn).view(x.shape[:2]) for x in (inputs.q, inputs.k)
             )
-            rounds.append(_BatchRound.of(inputs, bucket_q, bucket_k, method.window))
+            rounds.append(_BatchRound.of(inputs, bucket_q, bucket_k, method.buckets, method.window))
         return rounds
 
 
 @dataclass(frozen=True, eq=False)
 class _BatchRound:
-    """The orders of one round for all heads of all sequences: those of a head stand together, in the order of ranks."""
+    """The orders of one round for all heads of all sequences, one head after another."""
 
     order_q: Tensor  # (N H,): numbers of queries in their sequence
     order_k: Tensor  # (M H,)
@@ -150,14 +150,13 @@ class _BatchRound:
     hi: Tensor  # (H, N) int32
 
     @staticmethod
-    def of(inputs: AttentionInputs, bucket_q: Tensor, bucket_k: Tensor, window: int) -> _BatchRound:
-        """Order queries by their buckets (N, H), and keys by theirs (M, heads of keys)."""
-        layouts, heads = (inputs.layout_q, inputs.layout_k), inputs.q.shape[1]
-        head = torch.arange(heads).unsqueeze(1)  # (H, 1)
+    def of(inputs: AttentionInputs, bucket_q: Tensor, bucket_k: Tensor, count: int, window: int) -> _BatchRound:
+        """Order queries by their buckets (N, H), and keys by theirs (M, heads of keys), of so many buckets."""
+        layouts, heads, device = (inputs.layout_q, inputs.layout_k), inputs.q.shape[1], inputs.q.device
+        head = torch.arange(heads, device=device).unsqueeze(1)  # (H, 1)
         buckets = bucket_q.T, bucket_k.T.repeat_interleave(inputs.repeats, 0)  # (H, N), (H, M)
         wide = max(layout.end for layout in layouts) + 1
         groups = [(layout.sequence_ids * heads + head) for layout in layouts]  # (H, N), (H, M): a head of a sequence
-        count = int(max(bucket.max() if bucket.numel() else 0 for bucket in buckets)) + 1
         cells = [group * count + bucket for group, bucket in zip(groups, buckets, strict=True)]
         code_q, code_k = (cell * wide + layout.positions for cell, layout in zip(cells, layouts, strict=True))
         ordered, order_k = code_k.flatten().sort()
@@ -166,15 +165,15 @@ class _BatchRound:
         causal = inputs.mask.band[1] == 0
         before, after = (window, 0) if causal else (window - window // 2, window // 2)
         rank = torch.empty_like(order_k)
-        rank[order_k] = torch.arange(len(order_k))
-        # a head's keys stand behind those of all groups before it
+        rank[order_k] = torch.arange(len(order_k), device=device)
+        # a head's keys are behind those of all groups before it
         start_q, start_k = (layout.offsets[:-1] for layout in layouts)
         base = start_k * heads + head * (layouts[1].offsets[1:] - start_k)  # (H, B)
         base_q, base_k = (base[:, layout.sequence_ids] for layout in layouts)
         lo, hi = torch.maximum(first, here - before) - base_q, torch.minimum(last, here + after) - base_q
         rank = rank.view(code_k.shape) - base_k
         own_q, own_k = (
-            (torch.arange(len(layout.sequence_ids)) - start[layout.sequence_ids])
+            torch.arange(len(layout.sequence_ids), device=device) - start[layout.sequence_ids]
             for layout, start in zip(layouts, (start_q, start_k), strict=True)
         )
         order_q = own_q.repeat(heads)[code_q.flatten().argsort()]
