@@ -144,10 +144,9 @@ def show_stages(stages: list[PrepareStage], as_json: bool) -> None:
         table.add_row(stage.name, f"{stage.tasks:,}", *sizes)
     console = Console(highlight=False)
     console.print(table)
-    console.print(
-        "Memory is what a task compares, beyond Python and its libraries; disk is what deduplication writes. A cluster "
-        "task needs 160 bytes for each pair of near duplicates, which only the stages before it know."
-    )
+    console.print("Memory is what a task compares, beyond Python and its libraries; disk is what deduplication writes.")
+    if any(stage.name == "cluster" for stage in stages):
+        console.print("The cluster task needs 160 bytes for each pair of near duplicates that compare finds.")
 
 
 def show(console: Console, summary: PrepareSummary, out: str, block: int, seconds: float) -> None:
