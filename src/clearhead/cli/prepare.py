@@ -136,6 +136,8 @@ def show_stages(stages: list[PrepareStage], as_json: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from clearhead.corpus.dedup import PAIR_TASK_BYTES
+
     table = Table(box=None, pad_edge=False)
     for name, justify in (("stage", "left"), ("tasks", "right"), ("memory of a task", "right"), ("disk", "right")):
         table.add_column(name, justify=justify)  # pyright: ignore[reportArgumentType]
@@ -146,7 +148,7 @@ def show_stages(stages: list[PrepareStage], as_json: bool) -> None:
     console.print(table)
     console.print("Memory is what a task compares, beyond Python and its libraries; disk is what deduplication writes.")
     if any(stage.name == "cluster" for stage in stages):
-        console.print("The cluster task needs 160 bytes for each pair of near duplicates that compare finds.")
+        console.print(f"The cluster task needs {PAIR_TASK_BYTES} bytes for each pair that compare finds.")
 
 
 def show(console: Console, summary: PrepareSummary, out: str, block: int, seconds: float) -> None:

@@ -18,6 +18,8 @@ from clearhead.attention.masks import Causal, Full
 from clearhead.attention.scores import ScaledDot
 from clearhead.efficient.methods import make_method
 
+CLEAR_REFS = "/proc/self/clear_refs"  # Linux: resets the peak of a process; not writable in every container
+
 Options = Mapping[str, Any] | None  # of a method; None: exact attention
 
 
@@ -75,7 +77,7 @@ def process_peak() -> Generator[Callable[[], float]]:
             return next(int(line.split()[1]) / 1024 for line in file if line.startswith(key))
 
     before = resident("VmRSS")
-    with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
+    with open(CLEAR_REFS, "w", encoding="ascii") as file:
         file.write("5")
     yield lambda: resident("VmHWM") - before
 

@@ -22,7 +22,7 @@ from torch import Tensor
 from clearhead.analysis.attention_error import candidates, few_keys
 from clearhead.attention import Causal
 from clearhead.distributed import Distributed
-from clearhead.efficient.cost import process_peak
+from clearhead.efficient.cost import CLEAR_REFS, process_peak
 from clearhead.files import new_folder
 from clearhead.hub.folder import LoadedModel, open_folder
 from clearhead.models import Model, TransformerStack
@@ -54,7 +54,7 @@ class AdaptedMethod:
     error_after: float  # both trained
     seconds: float  # of the training, with its evaluation
     step_seconds: float  # median
-    step_mb: float  # the most memory of the forward and backward pass of the first batch, above that of the model
+    step_mb: float | None  # peak of the forward and backward pass of the first batch, above the model; on Linux
 
 
 @dataclass(frozen=True)
@@ -137,15 +137,17 @@ def _share_data(first: Path, folder: Path) -> None:
             shutil.copytree(first / "data", temporary / "data", copy_function=os.link)
 
 
-def _untrained(run: TrainingRun) -> tuple[float, float, Tensor]:
+def _untrained(run: TrainingRun) -> tuple[float, float | None, Tensor]:
     """Return the metric of the model before training, the memory of a step, and hidden states of the model."""
     job = run.job(Distributed(), shown=False)
     assert job.evaluate is not None and isinstance(job.model, Model)
     return job.evaluate(job.model, 0)[run.settings.metric], _step_megabytes(job), _states(run, job.model)
 
 
-def _step_megabytes(job: TrainingJob) -> float:
+def _step_megabytes(job: TrainingJob) -> float | None:
     """Return the most memory of the forward and backward pass of the first batch, above that of model and batch."""
+    if not os.access(CLEAR_REFS, os.W_OK):
+        return None
     batches = make_batches(job.task, job.columns, job.settings, job.seed)
     batch = job.task.collate(job.columns, batches.batch(*batches.place(0)))
     job.model.train()

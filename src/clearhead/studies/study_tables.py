@@ -80,7 +80,8 @@ def show_adapted(console: Console, measured: AdaptedResult) -> None:
     table = _table("method", *columns)
     for m in measured.methods:
         numbers = f"{m.before:.2f}", f"{m.after:.2f}", f"{m.error_before:.3f}", f"{m.error_after:.3f}"
-        table.add_row(m.method, *numbers, f"{m.step_seconds:.2f}", f"{m.step_mb:,.0f}", f"{m.seconds:.0f}")
+        memory = "" if m.step_mb is None else f"{m.step_mb:,.0f}"
+        table.add_row(m.method, *numbers, f"{m.step_seconds:.2f}", memory, f"{m.seconds:.0f}")
     console.print(table)
     console.print(f"{measured.steps:,} steps; a query reads about {measured.keys} of {measured.tokens} keys")
 
