@@ -55,6 +55,12 @@ class Mask:
         """The mask of one head of one sequence, which may know more about its blocks; None: of all its heads."""
         return self
 
+    def allows_heads(self, sequence: int, heads: range, query: Tensor, key: Tensor) -> Tensor:
+        """What `allows` says of some heads of one sequence, (h, ...); (1, ...) if heads do not differ."""
+        masks = [self.of_head(sequence, head) for head in (heads if self.per_head else heads[:1])]
+        number = torch.tensor(sequence, device=query.device)
+        return torch.stack([mask.allows(number, query, key) for mask in masks])
+
     def __and__(self, other: Mask) -> Mask:
         return And(self, other)
 
@@ -226,6 +232,10 @@ class And(Mask):
     def of_head(self, sequence: int, head: int | None) -> Mask:
         return And(self.one.of_head(sequence, head), self.two.of_head(sequence, head))
 
+    def allows_heads(self, sequence: int, heads: range, query: Tensor, key: Tensor) -> Tensor:
+        one, two = (mask.allows_heads(sequence, heads, query, key) for mask in (self.one, self.two))
+        return one & two
+
 
 @dataclass(frozen=True, eq=False)
 class Or(Mask):
@@ -254,6 +264,10 @@ class Or(Mask):
 
     def of_head(self, sequence: int, head: int | None) -> Mask:
         return Or(self.one.of_head(sequence, head), self.two.of_head(sequence, head))
+
+    def allows_heads(self, sequence: int, heads: range, query: Tensor, key: Tensor) -> Tensor:
+        one, two = (mask.allows_heads(sequence, heads, query, key) for mask in (self.one, self.two))
+        return one | two
 
 
 def _narrower(a: Limit, b: Limit) -> Limit:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 import torch
@@ -113,21 +113,25 @@ class LSHMask(Mask):
     def allows(self, sequence: Tensor, query: Tensor, key: Tensor) -> Tensor:
         if self._place is None:
             raise ValueError("the heads of this mask differ: ask the mask of one head, `of_head(sequence, head)`")
+        number, head = self._place
+        return self.allows_heads(number, range(head, head + 1), query, key)[0] & (sequence == sequence)
+
+    def allows_heads(self, sequence: int, heads: range, query: Tensor, key: Tensor) -> Tensor:
         layout_q, layout_k = self.layouts
-        i, j = query - layout_q.host_starts[self._place[0]], key - layout_k.host_starts[self._place[0]]
-        found = [turn.finds(i, j) for turn in self.rounds(*self._place)]
-        return torch.stack(found).any(0) & (sequence == sequence)
+        i, j = query - layout_q.host_starts[sequence], key - layout_k.host_starts[sequence]
+        found = (turn.finds(self._inputs, sequence, heads, i, j) for turn in self._rounds)
+        return reduce(torch.Tensor.logical_or_, found)
 
     def rounds(self, sequence: int, head: int) -> list[Round]:
         """The rounds of a head: the neighbours first, then one for each hash."""
-        if not self._all_rounds:
-            self._all_rounds += self._hash()
-        return [turn.of_head(self._inputs, sequence, head) for turn in self._all_rounds]
+        return [turn.of_head(self._inputs, sequence, head) for turn in self._rounds]
 
+    @property
     @torch.no_grad()
-    def _hash(self) -> list[_BatchRound]:
-        method, inputs = self._method, self._inputs
-        rounds: list[_BatchRound] = []
+    def _rounds(self) -> list[_BatchRound]:
+        rounds, method, inputs = self._all_rounds, self._method, self._inputs
+        if rounds:
+            return rounds
         if method.local:
             same_q, same_k = (x.new_zeros(x.shape[:2], dtype=torch.int64) for x in (inputs.q, inputs.k))
             rounds.append(_BatchRound.of(inputs, same_q, same_k, 1, method.local))
@@ -178,6 +182,13 @@ class _BatchRound:
         )
         order_q = own_q.repeat(heads)[code_q.flatten().argsort()]
         return _BatchRound(order_q, own_k.repeat(heads)[order_k], rank.int(), lo.int(), hi.int())
+
+    def finds(self, inputs: AttentionInputs, sequence: int, heads: range, queries: Tensor, keys: Tensor) -> Tensor:
+        """Whether these queries of some heads of a sequence read these keys, (h, ...)."""
+        some = slice(heads.start, heads.stop)
+        rows_q, rows_k = inputs.layout_q.rows(sequence), inputs.layout_k.rows(sequence)
+        rank = self.rank[some, rows_k][:, keys]
+        return (rank >= self.lo[some, rows_q][:, queries]) & (rank < self.hi[some, rows_q][:, queries])
 
     def of_head(self, inputs: AttentionInputs, sequence: int, head: int) -> Round:
         rows_q, rows_k = (layout.rows(sequence) for layout in (inputs.layout_q, inputs.layout_k))

@@ -59,8 +59,7 @@ class HeadPlan:
 
     def __init__(self, layout_q: Layout, layout_k: Layout, sequence: int, mask: Mask, heads: range) -> None:
         self._mask = mask.of_head(sequence, heads.start if len(heads) == 1 else None)
-        self._masks = [mask.of_head(sequence, head) for head in (heads if self._mask.per_head else heads[:1])]
-        self._sequence = sequence
+        self._whole, self._heads, self._sequence = mask, heads, sequence
         self._T, self._start_q = layout_q.host_lengths[sequence], layout_q.host_starts[sequence]
         self._S, self._start_k = layout_k.host_lengths[sequence], layout_k.host_starts[sequence]
         self._same: dict[tuple[torch.Size, bytes], Tensor] = {}  # equal masks are kept once
@@ -84,9 +83,8 @@ class HeadPlan:
         places = (chosen * size).view(m, 1, -1, 1) + torch.arange(size)  # (m, 1, columns, size)
         at_k = places.clamp(max=self._S - 1) + self._start_k
         readable = (places < self._S) & real[:, masked].view(m, 1, -1, 1)
-        shape = m, at_q.shape[1], len(masked), size
-        own = (mask.allows(torch.tensor(self._sequence), at_q, at_k) & readable for mask in self._masks)
-        part = torch.stack([one.expand(shape) for one in own], dim=1)  # (m, h, t, columns, size)
+        own = self._whole.allows_heads(self._sequence, self._heads, at_q, at_k) & readable  # (h, m, t, columns, size)
+        part = own.transpose(0, 1)
         for dim in range(3):  # equal parts, heads or queries are kept once
             if bool((part == part.narrow(dim, 0, 1)).all()):
                 part = part.narrow(dim, 0, 1)

@@ -36,9 +36,7 @@ def dense_weights(inputs: AttentionInputs, sequence: int) -> Tensor:
     scores = inputs.score.pair(q, k)
     if inputs.bias is not None:
         scores = scores + inputs.bias(sequence_index, t, s)[0].to(scores.dtype)
-    masks = [inputs.mask.of_head(sequence, head) for head in range(inputs.num_heads if inputs.mask.per_head else 1)]
-    grid = t.shape[1], s.shape[2]
-    allowed = torch.cat([mask.allows(sequence_index, t, s).expand(1, *grid) for mask in masks])  # (H or 1, T, S)
+    allowed = inputs.mask.allows_heads(sequence, range(inputs.num_heads), t[0], s[0])  # (H or 1, T, S)
     empty = ~allowed.any(-1, keepdim=True)  # (H or 1, T, 1)
     scores = scores.masked_fill(~(allowed | empty), float("-inf"))
     return torch.softmax(scores, dim=-1).masked_fill(empty, 0.0)
