@@ -25,6 +25,17 @@ def keep_mask(shape: Sequence[int], p: float, seed: int, like: Tensor) -> Tensor
     return torch.from_numpy(kept.astype(np.float32)).to(like.dtype).view(tuple(shape))
 
 
+def scaled_keep_mask(shape: Sequence[int], p: float, seed: int, like: Tensor) -> tuple[Tensor, float]:
+    """A keep mask, and the scale still missing: where `like` is float32 the mask holds `keep_scale`: a pass less.
+
+    In a narrower dtype the scale would be rounded.
+    """
+    if like.dtype != torch.float32 or like.device.type != "cpu":
+        return keep_mask(shape, p, seed, like), keep_scale(p)
+    kept = ~_dropped(int(np.prod(shape)), p, seed)
+    return torch.from_numpy(np.multiply(kept, np.float32(keep_scale(p)))).view(tuple(shape)), 1.0
+
+
 def keep_mask_of_tile(like: Tensor, p: float, seed: int, sequence: int, head: int, number: int) -> Tensor:
     """The keep mask of one tile of a head's weights: backward draws it again from the same seed."""
     return keep_mask(like.shape, p, (seed + 1_000_003 * sequence + 7919 * head + 104_729 * number) % 2**63, like)

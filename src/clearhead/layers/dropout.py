@@ -25,13 +25,16 @@ class Dropout(nn.Dropout):
 class _DropoutFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, p: float) -> Tensor:
-        keep = dropout_mask.keep_mask(x.shape, p, int(torch.randint(2**62, ())), x)
+        keep, ctx.scale = dropout_mask.scaled_keep_mask(x.shape, p, int(torch.randint(2**62, ())), x)
         ctx.save_for_backward(keep)
-        ctx.scale = dropout_mask.keep_scale(p)
-        return (x * ctx.scale).mul_(keep)
+        return _scaled(x, ctx.scale, keep)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
         (keep,) = ctx.saved_tensors
-        return (grad * ctx.scale).mul_(keep), None
+        return _scaled(grad, ctx.scale, keep), None
+
+
+def _scaled(x: Tensor, scale: float, keep: Tensor) -> Tensor:
+    return x * keep if scale == 1.0 else (x * scale).mul_(keep)

@@ -54,7 +54,9 @@ class _LinearCrossEntropy(torch.autograd.Function):
             p = _pad_chunk(p.to(dtype))
             if out is not None:
                 out.copy_((p @ w)[:n])
-            if dw is not None:
+            if dw is not None and dw.dtype == dtype:
+                dw.addmm_(p.T, rows)  # adds inside the product: a pass over the weight less
+            elif dw is not None:
                 dw += p.T @ rows
         if dx is not None and len(x):
             dx -= (1 - smoothing) * weight.index_select(0, labels) + smoothing * weight.mean(0)
