@@ -21,7 +21,7 @@ standard error and exits with 2. `python -m clearhead.cli` is the same command. 
 
 def command_help(*names: str) -> str:
     """The section of a command, followed by those of its subcommands."""
-    result = CliRunner().invoke(app, [*names, "--help"], prog_name="clearhead", terminal_width=100)
+    result = CliRunner().invoke(app, [*names, "--help"], prog_name="clearhead", terminal_width=88)
     if result.exit_code:
         raise RuntimeError(f"clearhead {' '.join(names)} --help: {result.output}")
     lines = [line.rstrip() for line in result.output.strip().splitlines()]
