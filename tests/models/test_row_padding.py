@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clearhead.attention import Layout
-from clearhead.attention.capture import look
+from clearhead.attention.capture import ablate_heads, look
 from clearhead.attention.tuning import TUNING
 from clearhead.models import TransformerConfig, build_encoder, build_encoder_decoder
 from clearhead.models.model import Model
@@ -104,6 +104,21 @@ def test_who_watches_sees_what_was_given():
     assert shapes == [(40, 40)]
     view = seen[next(iter(seen))]
     assert [view.shape(i)[0] for i in range(view.num_sequences)] == list(SOURCE)
+
+
+def test_a_capture_costs_no_padding_and_has_none():
+    model = build_encoder_decoder(CONFIG).eval()
+    with torch.no_grad():
+        plain = model(*batch())
+        with look(model) as seen, ablate_heads(model, {"encoder.1": []}):
+            assert set(rows_inside(model, *batch())) == {48}
+            assert torch.equal(model(*batch()), plain)
+    sizes = {"encoder.0": (SOURCE, SOURCE), "decoder.1": (TARGET, TARGET), "decoder.0.cross": (TARGET, SOURCE)}
+    for name, (queries, keys) in sizes.items():
+        view = seen[name]
+        assert [view.shape(i) for i in range(view.num_sequences)] == list(zip(queries, keys, strict=True))
+        assert len(view.inputs.check().q) == sum(queries)
+        torch.testing.assert_close(view.rows([2], head=3, sequence=0).sum(), torch.tensor(1.0))
 
 
 def test_images_of_one_size_are_not_padded():

@@ -1,15 +1,31 @@
 """Hooks: whether user code or a capture listens to a module, so that fast paths must not skip it."""
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 from torch import nn
 
+Hook = TypeVar("Hook", bound=Callable[..., Any])
 
-def is_observed(module: nn.Module, *, recursive: bool = False) -> bool:
-    """True if forward hooks or forward pre-hooks are registered on the module, or, recursively, on any submodule.
+
+def is_observed(module: nn.Module) -> bool:
+    """True if forward hooks or forward pre-hooks are registered on the module.
 
     Fused paths ask this before they bypass a module's `forward`.
     """
-    modules = module.modules() if recursive else (module,)
-    return any(m._forward_hooks or m._forward_pre_hooks for m in modules)
+    return bool(module._forward_hooks or module._forward_pre_hooks)
+
+
+def accepts_padding(hook: Hook) -> Hook:
+    """Mark a hook that is right for batches with padding sequences at the end, or cuts them off itself."""
+    hook.accepts_padding = True  # type: ignore[attr-defined]
+    return hook
+
+
+def may_pad(module: nn.Module) -> bool:
+    """True if every hook of the module and of its submodules is right for batches with padding."""
+    registered = (hooks for m in module.modules() for hooks in (m._forward_hooks, m._forward_pre_hooks))
+    return all(getattr(hook, "accepts_padding", False) for hooks in registered for hook in hooks.values())
 
 
 def may_replace_output(module: nn.Module) -> bool:

@@ -66,6 +66,17 @@ class AttentionInputs:
             raise ValueError(f"{name} attention needs dot-product scores without a bias")
         return self.scale
 
+    def without_padding(self) -> AttentionInputs:
+        """The same inputs without the padding sequences at the end: shared memory, no copy."""
+        layout_q, layout_k = self.layout_q.unpadded, self.layout_k.unpadded
+        if layout_q is None or layout_k is None:
+            return self
+        n, m = layout_q.num_tokens, layout_k.num_tokens
+        first = None if self.global_tokens is None else self.global_tokens[: layout_q.num_sequences]
+        states = None if self.states is None else self.states[:n]
+        cut = {"q": self.q[:n], "k": self.k[:m], "v": self.v[:m], "global_tokens": first, "states": states}
+        return replace(self, layout_q=layout_q, layout_k=layout_k, **cut)
+
     def detached(self) -> AttentionInputs:
         """The same inputs outside the autograd graph: shared memory, no copy."""
         states = None if self.states is None else self.states.detach()

@@ -34,6 +34,7 @@ class Layout:
     positions: Tensor  # (N,) int64: starts[i], starts[i] + 1, ... for each sequence
     sequence_ids: Tensor  # (N,) int64: which sequence a row belongs to
     length: int | None = None  # set when every sequence is known to have this length
+    unpadded: Layout | None = None  # without the padding sequences at the end; None: there are none
 
     @staticmethod
     def from_lengths(
@@ -151,6 +152,13 @@ class Layout:
         lengths, starts = self.host_lengths, self.host_starts
         picked = Layout.from_lengths([lengths[i] for i in sequences], [starts[i] for i in sequences])
         return picked.to(self.device)
+
+    def with_padding(self, lengths: Sequence[int]) -> Layout:
+        """The layout with padding sequences of these lengths at the end."""
+        starts = (*self.host_starts, *(0,) * len(lengths))
+        longer = Layout.from_lengths((*self.host_lengths, *lengths), starts, self.device)
+        longer.__dict__["unpadded"] = self
+        return longer
 
     def row_indices(self, sequences: Sequence[int]) -> Tensor:
         """The row indices of these sequences, in this order: `x[layout.row_indices(s)]` matches `select(s)`."""

@@ -51,7 +51,7 @@ class Tuning:
     sparse_fraction: int = 4  # chosen if the mask touches at most 1 / this of all pairs
 
     # attention weights on request
-    weight_block_scores: int = 2**21  # scores computed at once, 8 MB in float32
+    weight_block_scores: int = 2**20  # scores computed at once, 4 MB in float32
 
     # padding rows behind ragged batches, so that matrix shapes repeat (oneDNN compiles a kernel for every new shape)
     row_padding_fraction: int = 16  # at most 1 / this of the rows is added

@@ -35,7 +35,10 @@ class HeadScores:
         self._at_q = inputs.layout_q.positions[rows_q]
         at_k = inputs.layout_k.positions[rows_k][keys]
         self._at_k = at_k if at_k.dim() == 2 else at_k.unsqueeze(0)  # (depth, wide)
-        self._spans = (self._at_k.amin(0), self._at_k.amax(0) + 1) if at_k.numel() else None
+        self._spans = None
+        if at_k.numel():
+            least, most = torch.aminmax(self._at_k, dim=0)  # `amin` of integers takes 70 times as long
+            self._spans = least, most + 1
         self._sequence = torch.tensor([[[sequence]]], device=inputs.q.device)
         self._buffer = self._k.new_empty(0)
 

@@ -3,7 +3,7 @@
 On a CPU, oneDNN compiles a kernel for every new shape of a product, which takes several times as long as the product
 itself. Ragged batches have a new number of tokens each time; rounded up, nearly every shape has occurred before. Images
 of a model's own size need none: they all have the same number of tokens. The padding rows are sequences of zeros of
-their own, which attend to no other sequence; they are cut off at the end.
+their own, which attend to no other sequence; they are cut off at the end, and what `look` captures has none.
 """
 
 from dataclasses import replace
@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.attention import Causal, Full, Layout, Window
-from clearhead.attention.hooks import is_observed
+from clearhead.attention.hooks import may_pad
 from clearhead.attention.tuning import TUNING
 from clearhead.layers import BlockContext
 from clearhead.vision import Patches
@@ -27,7 +27,7 @@ def pad_tokens(stack: nn.Module, x: Tensor, context: BlockContext) -> tuple[Tens
         return x, context
     memory, layout_k = context.memory, context.memory_layout
     more_q, more_k = missing_rows(len(x)), 0 if memory is None else missing_rows(len(memory))
-    if not (more_q or more_k) or is_observed(stack, recursive=True):
+    if not (more_q or more_k) or not may_pad(stack):
         return x, context
     count = -(-max(more_q, more_k) // PADDING_LENGTH)
     context = replace(context, layout=_extend_layout(context.layout, more_q, count))
@@ -63,8 +63,4 @@ def _is_worthwhile(x: Tensor, context: BlockContext) -> bool:
 
 def _extend_layout(layout: Layout, tokens: int, sequences: int) -> Layout:
     """Returns the layout with `sequences` more sequences, which share `tokens`; the first ones are full."""
-    sizes = (
-        *layout.host_lengths,
-        *(min(PADDING_LENGTH, max(0, tokens - PADDING_LENGTH * i)) for i in range(sequences)),
-    )
-    return Layout.from_lengths(sizes, (*layout.host_starts, *(0,) * sequences), layout.device)
+    return layout.with_padding([min(PADDING_LENGTH, max(0, tokens - PADDING_LENGTH * i)) for i in range(sequences)])

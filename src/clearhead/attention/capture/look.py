@@ -26,7 +26,7 @@ from clearhead.attention.capture.sites import (
     run_eagerly,
     select_sites,
 )  # fmt: skip
-from clearhead.attention.hooks import is_observed
+from clearhead.attention.hooks import accepts_padding, is_observed
 from clearhead.attention.inputs import AttentionInputs
 from clearhead.attention.multihead import AttentionCore, AttentionKind
 
@@ -120,12 +120,13 @@ def look(
         run_eagerly(model, stack)
         for core, cycle in layer_cycles(model, sites, selected, stack).items():
 
+            @accepts_padding
             def keep(core: AttentionCore, args: tuple[AttentionInputs], cycle: LayerCycle = cycle) -> None:
                 if _DEPTH.get() > depth:
                     return
                 name = cycle.next()
                 if name in selected:
-                    inputs, kernel = args[0].detached(), core.kernel_for(args[0])
+                    inputs, kernel = args[0].without_padding().detached(), core.kernel_for(args[0])
                     output = selected[name].output
                     capture.add(name, AttentionMap(inputs, core.kind, kernel, output, core.method))
 
@@ -166,6 +167,7 @@ def ablate_heads(model: nn.Module, heads: Mapping[str, Heads]) -> Generator[None
         run_eagerly(model, stack)
         for core, cycle in layer_cycles(model, sites, off, stack).items():
 
+            @accepts_padding
             def ablate(
                 core: AttentionCore, args: tuple[AttentionInputs], out: Tensor, cycle: LayerCycle = cycle
             ) -> Tensor:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from clearhead.attention.hooks import accepts_padding
 from clearhead.attention.multihead import AttentionCore, AttentionKind
 
 
@@ -30,6 +31,7 @@ class LayerCycle:
         self._runs += 1
         return self._names[(self._runs - 1) % len(self._names)]
 
+    @accepts_padding
     def restart(self, *_: object) -> None:
         """Start again with the first layer: a pre-hook of the enclosing forward, also after one that failed."""
         self._runs = 0
