@@ -4,8 +4,9 @@ MiniLM (BERT, 6 layers, width 384) encodes 256 texts, 64 paragraphs and 192 ques
 order. Every engine tokenizes, runs, mean-pools and normalizes, and reads up to 512 tokens, so that no text is
 truncated; engines that pad use batches of 32. `of_bare` is the time of the model's matrix products alone (its linear
 layers on all tokens, and QK^T and PV of each sequence) divided by our total time. Every dtype that the processor has
-units for is measured on every side; `fastest` compares each side in the dtype that is fastest for it. The
-short run uses 48 texts in batches of 12 and two rounds per engine: its numbers are rough.
+units for is measured on every side; `fastest` compares each side in the dtype that is fastest for it. `one_text_ms` is
+the latency of one question at a time, median and 99th percentile. The short run uses 48 texts in batches of 12, two
+rounds and 100 single questions per engine: its numbers are rough.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 warnings.filterwarnings("ignore")
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 
@@ -31,7 +34,7 @@ import clearhead
 from benchmark import Benchmark
 from clearhead.models import TransformerConfig
 from texts import squad_texts
-from timing import FAST, keep_memory
+from timing import FAST, interleaved, keep_memory
 
 TARGETS = {
     "vs_hf_arrival": 4.8,
@@ -175,6 +178,18 @@ def bare(app: clearhead.Pipeline, texts: list[str], dtype: torch.dtype) -> Calla
     return run
 
 
+def one_text(
+    bench: Benchmark, label: str, works: dict[str, Encode], text: str, rounds: int
+) -> dict[str, dict[str, float]]:
+    """Return the median and the 99th percentile of the latency of one text in ms, engine by engine in turns."""
+    times = interleaved({name: (lambda run=run: run([text])) for name, run in works.items()}, rounds)
+    bench.add_rounds(label, times)
+    return {
+        name: {key: round(float(np.quantile(seconds, at)) * 1e3, 2) for key, at in (("p50", 0.5), ("p99", 0.99))}
+        for name, seconds in times.items()
+    }
+
+
 def main() -> None:
     bench = Benchmark(__file__, __doc__)
     bench.parser.add_argument("--full", action="store_true", help="256 texts and more rounds, a few minutes")
@@ -190,7 +205,7 @@ def main() -> None:
     begin = time.perf_counter()
     folder, texts = minilm(), squad_texts(256 if args.full else 48)
     bench.reads(f"SQuAD dev 1.1: {len(texts)} texts, a quarter of them paragraphs, the rest questions")
-    result: dict[str, dict[str, float | None]] = {}
+    result: dict[str, dict[str, Any]] = {}
     detail: dict[str, object] = {"texts": len(texts)}
     fastest: dict[str, dict[str, float]] = {}  # seconds of each side in each dtype
     with tempfile.TemporaryDirectory() as temp, torch.inference_mode():
@@ -212,9 +227,13 @@ def main() -> None:
             best = bench.interleaved(kind, works, 7 if args.full else 2, budget=75 if args.full else 15)
             for name, seconds in best.items():
                 fastest.setdefault(name, {})[kind] = seconds
+            engines = {"clearhead": app.encode, **{n: run for n, run in others.items() if run and n != "hf_sorted"}}
+            question = sorted((text for text in texts if text.endswith("?")), key=len)[len(texts) // 4]
+            one = one_text(bench, f"one text, {kind}", engines, question, 500 if args.full else 100)
             tokens = app.tokens(texts).layout.num_tokens
             detail |= {"tokens": tokens, f"{kind}_ms": {n: round(t * 1e3, 1) for n, t in best.items()}}
             result[kind] = {f"vs_{n}": round(best[n] / best["clearhead"], 2) if n in best else None for n in others}
+            result[kind]["one_text_ms"] = one
             result[kind]["of_bare"] = round(best["bare"] / best["clearhead"], 3)
             if dtype == torch.bfloat16:
                 result[kind]["vs_float32"] = round(fastest["clearhead"]["float32"] / best["clearhead"], 2)
@@ -224,6 +243,8 @@ def main() -> None:
                 ratio = seconds / best["clearhead"]
                 says = "" if name in ("clearhead", "bare") or ratio >= 1 else "   faster than clearhead"
                 print(f"  {name:22} {seconds * 1e3:8.1f} ms   {ratio:5.2f}{says}")
+            shown = (f"{name} {ms['p50']} ms (p99 {ms['p99']})" for name, ms in one.items())
+            print("one question:", ", ".join(shown))
     chosen = {name: min(times, key=lambda dtype: times[dtype]) for name, times in fastest.items() if name != "bare"}
     bench.runs_in(chosen)
     best = {name: fastest[name][dtype] for name, dtype in chosen.items()}

@@ -63,6 +63,12 @@ PEERS = {
     "vs_openvino": "times as fast as OpenVINO, sorted by length",
     "vs_onnxruntime": "times as fast as ONNX Runtime, sorted by length",
 }
+ENGINES = {"clearhead": "clearhead", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
+ONE_TEXT = {
+    f"one_text_ms.{engine}.{key}": f"one question at a time, {name}: {what}, ms"
+    for engine, name in ENGINES.items()
+    for key, what in (("p50", "median"), ("p99", "99th percentile"))
+}
 SECTIONS = (
     Section("attention", "Attention", "12 heads of width 64. SDPA and clearhead both read queries, keys and values where a "
         "model's projections leave them. Ragged: 64 sequences of log-normal lengths, mean 50, maximum 512, with their "
@@ -92,7 +98,7 @@ SECTIONS = (
     Section("encode", "Sentence vectors", "MiniLM (6 layers, width 384) on texts of SQuAD in a fixed random order. Every side "
         "computes normalized mean-pooled vectors from strings; padded peers use batches of 32.", {
             **{f"fastest.{key}": f"{label}, each in its fastest dtype" for key, label in PEERS.items()},
-            **per_dtype({**PEERS, "of_bare": "bare matrix products / ours"}),
+            **per_dtype({**PEERS, "of_bare": "bare matrix products / ours", **ONE_TEXT}),
         }),
     Section("see", "Visualization", "A causal head of 32,768 tokens in the live page, opened in headless Chromium; MiniLM's "
         "pages of 64 and 512 tokens.", {

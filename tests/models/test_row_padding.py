@@ -121,6 +121,17 @@ def test_a_capture_costs_no_padding_and_has_none():
         torch.testing.assert_close(view.rows([2], head=3, sequence=0).sum(), torch.tensor(1.0))
 
 
+@pytest.mark.parametrize("tokens", [11, 120, 129])
+def test_one_short_text_in_float32_is_not_padded(tokens):
+    model = Model(build_encoder(replace(CONFIG, max_len=200)), None).eval()
+    ids, layout = torch.arange(tokens) % 60, Layout.from_lengths([tokens])
+    with torch.inference_mode():
+        assert missing_rows(tokens)
+        assert set(rows_inside(model, ids, layout)) == {tokens + missing_rows(tokens) if tokens > 128 else tokens}
+        with torch.autocast("cpu", torch.bfloat16):
+            assert set(rows_inside(model, ids, layout)) == {tokens + missing_rows(tokens)}
+
+
 def test_images_of_one_size_are_not_padded():
     """Their number of tokens repeats already; images of several sizes are padded as texts are."""
     patches = PatchConfig(image_size=12, patch_size=4)

@@ -19,6 +19,7 @@ from clearhead.layers import BlockContext
 from clearhead.vision import Patches
 
 PADDING_LENGTH = 16  # rows of one padding sequence
+SHORT_TEXT = 128  # tokens; one text of up to so many is not padded in float32
 
 
 def pad_tokens(stack: nn.Module, x: Tensor, context: BlockContext) -> tuple[Tensor, BlockContext]:
@@ -57,7 +58,11 @@ def _is_worthwhile(x: Tensor, context: BlockContext) -> bool:
     """Returns whether oneDNN computes the products and the mask applies to any number of sequences."""
     if x.device.type != "cpu" or context.cache is not None or not len(x):
         return False
-    onednn = not torch.is_grad_enabled() or torch.is_autocast_enabled("cpu") or x.dtype == torch.bfloat16
+    bfloat16 = torch.is_autocast_enabled("cpu") or x.dtype == torch.bfloat16
+    onednn = bfloat16 or not torch.is_grad_enabled()
+    alone = context.layout.num_sequences == 1 and len(x) <= SHORT_TEXT and context.memory is None
+    if alone and not bfloat16:  # the padding sequence costs more than the few new shapes: docs/decisions.md
+        return False
     return onednn and context.memory_cache is None and isinstance(context.mask, (Full, Causal, Window))
 
 
