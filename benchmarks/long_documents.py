@@ -239,7 +239,7 @@ def peak() -> float:
 
 def main() -> None:
     bench = Benchmark(__file__, __doc__)
-    bench.parser.add_argument("--full", action="store_true", help="all articles, and 200 questions to read")
+    bench.parser.add_argument("--full", action="store_true", help="all articles, 200 questions to read, 50 to classify")
     bench.parser.add_argument("--reader", help="folder of a reader (task qa)")
     bench.parser.add_argument("--whole", help="folder of a reader that was trained on whole articles")
     bench.parser.add_argument("--classifier", help="folder of recipes/answered-paragraphs.yaml's model")
@@ -250,11 +250,16 @@ def main() -> None:
     if given.write:
         write(given.write, given.questions)
         return
-    result: dict[str, Any] = {"retrieval": retrieval(None if given.full else 8)}
-    if given.reader:
-        result["reading"] = reading(given.reader, 200 if given.full else 4, given.whole)
+    parts: dict[str, Callable[[], dict[str, Any]]] = {"retrieval": lambda: retrieval(None if given.full else 8)}
     if given.classifier and given.whole_classifier:
-        result["classifying"] = classifying(given.classifier, given.whole_classifier, 100 if given.full else 4)
+        folders = given.classifier, given.whole_classifier
+        parts["classifying"] = lambda: classifying(*folders, 50 if given.full else 4)
+    if given.reader:
+        parts["reading"] = lambda: reading(given.reader, 100 if given.full else 4, given.whole)
+    result: dict[str, Any] = {}
+    for name, measure in parts.items():
+        result[name] = measure()
+        print(name, json.dumps(result[name]), flush=True)
     bench.reads(f"{COVID}: whole articles and their questions")
     bench.runs_in({"all sides": "float32"})
     bench.finish(result)
