@@ -158,6 +158,19 @@ class TestLSH:
         every = own.allows(torch.tensor(0), at[:100].unsqueeze(1), at)
         assert float(every.float().mean()) < 0.15
 
+    def test_heads_asked_at_once_answer_as_one_by_one(self) -> None:
+        generator = torch.Generator().manual_seed(1)
+        queries, keys = torch.randn(50, 4, 8, generator=generator), torch.randn(50, 2, 8, generator=generator)
+        layout = Layout.from_lengths([30, 20], [0, 5])
+        x = AttentionInputs(queries, keys, keys, layout, layout, Full(), ScaledDot())
+        own = LSH(rounds=2, buckets=4, window=5, local=2).mask(x)
+        mask, at = (own & Causal()) | Window(0, 0), 5 + torch.arange(20)
+        found = mask.allows_heads(1, range(1, 4), at.unsqueeze(1), at)
+        each = [mask.of_head(1, head).allows(torch.tensor(1), at.unsqueeze(1), at) for head in range(1, 4)]
+        assert torch.equal(found, torch.stack(each))
+        assert not torch.equal(found[0], found[1])
+        assert len(Causal().allows_heads(1, range(4), at.unsqueeze(1), at)) == 1
+
     def test_buckets_are_even(self) -> None:
         x = torch.randn(10_000, 16, generator=torch.Generator().manual_seed(0))
         counts = torch.bincount(LSH(buckets=16).bucket_of(x, 0), minlength=16)

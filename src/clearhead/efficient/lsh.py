@@ -187,6 +187,8 @@ class _BatchRound:
         """Whether these queries of some heads of a sequence read these keys, (h, ...)."""
         some = slice(heads.start, heads.stop)
         rows_q, rows_k = inputs.layout_q.rows(sequence), inputs.layout_k.rows(sequence)
+        depth = max(queries.dim(), keys.dim())  # the heads come before all dimensions of both
+        queries, keys = (x.view((1,) * (depth - x.dim()) + x.shape) for x in (queries, keys))
         rank = self.rank[some, rows_k][:, keys]
         return (rank >= self.lo[some, rows_q][:, queries]) & (rank < self.hi[some, rows_q][:, queries])
 
