@@ -22,12 +22,6 @@ def accepts_padding(hook: Hook) -> Hook:
     return hook
 
 
-def may_pad(module: nn.Module) -> bool:
-    """True if every hook of the module and of its submodules is right for batches with padding."""
-    registered = (hooks for m in module.modules() for hooks in (m._forward_hooks, m._forward_pre_hooks))
-    return all(getattr(hook, "accepts_padding", False) for hooks in registered for hook in hooks.values())
-
-
 def may_replace_output(module: nn.Module) -> bool:
     """True if forward hooks, which can return another output, are registered on the module."""
     return bool(module._forward_hooks)

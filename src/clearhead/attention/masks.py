@@ -233,8 +233,7 @@ class And(Mask):
         return And(self.one.of_head(sequence, head), self.two.of_head(sequence, head))
 
     def allows_heads(self, sequence: int, heads: range, query: Tensor, key: Tensor) -> Tensor:
-        one, two = (mask.allows_heads(sequence, heads, query, key) for mask in (self.one, self.two))
-        return one & two
+        return self.one.allows_heads(sequence, heads, query, key) & self.two.allows_heads(sequence, heads, query, key)
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,8 +265,7 @@ class Or(Mask):
         return Or(self.one.of_head(sequence, head), self.two.of_head(sequence, head))
 
     def allows_heads(self, sequence: int, heads: range, query: Tensor, key: Tensor) -> Tensor:
-        one, two = (mask.allows_heads(sequence, heads, query, key) for mask in (self.one, self.two))
-        return one | two
+        return self.one.allows_heads(sequence, heads, query, key) | self.two.allows_heads(sequence, heads, query, key)
 
 
 def _narrower(a: Limit, b: Limit) -> Limit:

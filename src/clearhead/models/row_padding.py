@@ -13,7 +13,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from clearhead.attention import Causal, Full, Layout, Window
-from clearhead.attention.hooks import may_pad
 from clearhead.attention.tuning import TUNING
 from clearhead.layers import BlockContext
 from clearhead.vision import Patches
@@ -28,7 +27,7 @@ def pad_tokens(stack: nn.Module, x: Tensor, context: BlockContext) -> tuple[Tens
         return x, context
     memory, layout_k = context.memory, context.memory_layout
     more_q, more_k = missing_rows(len(x)), 0 if memory is None else missing_rows(len(memory))
-    if not (more_q or more_k) or not may_pad(stack):
+    if not (more_q or more_k) or not _hooks_accept_padding(stack):
         return x, context
     count = -(-max(more_q, more_k) // PADDING_LENGTH)
     context = replace(context, layout=_extend_layout(context.layout, more_q, count))
@@ -47,6 +46,12 @@ def missing_rows(tokens: int) -> int:
     """Returns the number of padding rows up to the next round number."""
     multiple = 2 ** (tokens // TUNING.row_padding_fraction).bit_length() // 2
     return -tokens % min(TUNING.row_multiple_max, max(TUNING.row_multiple_min, multiple))
+
+
+def _hooks_accept_padding(stack: nn.Module) -> bool:
+    """Returns whether every hook of the stack and its submodules is marked by `accepts_padding`."""
+    registered = (hooks for m in stack.modules() for hooks in (m._forward_hooks, m._forward_pre_hooks))
+    return all(getattr(hook, "accepts_padding", False) for hooks in registered for hook in hooks.values())
 
 
 def _has_repeating_shapes(stack: nn.Module, context: BlockContext) -> bool:
