@@ -26,9 +26,9 @@ def keep_mask(shape: Sequence[int], p: float, seed: int, like: Tensor) -> Tensor
 
 
 def scaled_keep_mask(shape: Sequence[int], p: float, seed: int, like: Tensor) -> tuple[Tensor, float]:
-    """A keep mask, and the scale still missing: where `like` is float32 the mask holds `keep_scale`: a pass less.
+    """A keep mask, and the scale to multiply with besides: 1 for float32 on a CPU, where the mask holds `keep_scale`.
 
-    In a narrower dtype the scale would be rounded.
+    That saves a pass over the numbers. In a narrower dtype the scale would be rounded.
     """
     if like.dtype != torch.float32 or like.device.type != "cpu":
         return keep_mask(shape, p, seed, like), keep_scale(p)

@@ -58,8 +58,8 @@ class Mask:
     def allows_heads(self, sequence: int, heads: range, query: Tensor, key: Tensor) -> Tensor:
         """What `allows` says of some heads of one sequence, (h, ...); (1, ...) if heads do not differ."""
         masks = [self.of_head(sequence, head) for head in (heads if self.per_head else heads[:1])]
-        number = torch.tensor([sequence], device=query.device)
-        return torch.stack([mask.allows(number, query, key) for mask in masks])
+        number, shape = torch.tensor([sequence], device=query.device), torch.broadcast_shapes(query.shape, key.shape)
+        return torch.stack([mask.allows(number, query, key).expand(shape) for mask in masks])
 
     def __and__(self, other: Mask) -> Mask:
         return And(self, other)
